@@ -307,8 +307,8 @@ static bool names_some_nodes(const job_desc_msg_t *wish)
 	       count_of(wish->req_nodes) < wish->min_nodes;
 }
 
-static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
-			 const struct question *about)
+static struct answer ask_any(job_desc_msg_t wish, slurm_job_info_t *job,
+			     const struct question *about)
 {
 	struct answer found = ask_whole(wish, job, about);
 
@@ -316,17 +316,44 @@ static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
 		free(found.nodes);
 		found = ask_by_parts(&wish, job, about);
 	}
-	// The test says of some jobs that ask for switches that they never fit,
-	// most often through a reservation of ours, and Slurm starts them
-	// (22.05.8). Without the reservation they may start, or it is unknown.
-	if (found.state == NEVER && (wish.req_switch || wish.contiguous)) {
-		struct question less = *about;
-		less.reservation = wish.reservation = NULL;
-		free(found.nodes);
-		found = ask_whole(wish, job, &less);
-		found.state = found.state == NOW ? NOW : UNKNOWN;
-	}
 	return found;
+}
+
+// The test says of some jobs that ask for switches that they never fit, most
+// often through a reservation of ours, or that they start later, and Slurm
+// starts them at once (22.05.8). Without the reservation they may start; a no
+// is sure only where the test says no without the switches, too.
+static struct answer ask_of_switches(job_desc_msg_t wish, slurm_job_info_t *job,
+				     const struct question *about)
+{
+	struct answer found = ask_any(wish, job, about);
+	enum state said = found.state;
+	job_desc_msg_t loose = wish;
+
+	if (said == NEVER) {
+		struct question open = *about;
+		open.reservation = wish.reservation = NULL;
+		free(found.nodes);
+		found = ask_whole(wish, job, &open);
+	}
+	if (found.state == NOW || said == UNKNOWN)
+		return found;
+	loose.req_switch = 0;
+	loose.contiguous = 0;
+	struct answer least = ask_any(loose, job, about);
+	bool is_sure =
+		least.state == NEVER || (least.state == LATER && said == LATER);
+	free(least.nodes);
+	found.state = is_sure ? said : UNKNOWN;
+	return found;
+}
+
+static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
+			 const struct question *about)
+{
+	return wish.req_switch || wish.contiguous
+		       ? ask_of_switches(wish, job, about)
+		       : ask_any(wish, job, about);
 }
 
 // One thing that the job asks for, and the same wish without it.
@@ -363,14 +390,6 @@ static bool drop_nodes(job_desc_msg_t *wish)
 	return drop_text(&wish->req_nodes);
 }
 
-static bool drop_switches(job_desc_msg_t *wish)
-{
-	bool was = wish->req_switch || wish->contiguous;
-	wish->req_switch = 0;
-	wish->contiguous = 0;
-	return was;
-}
-
 static bool drop_memory(job_desc_msg_t *wish)
 {
 	bool was = wish->pn_min_memory && wish->pn_min_memory != NO_VAL64;
@@ -379,8 +398,9 @@ static bool drop_memory(job_desc_msg_t *wish)
 }
 
 static const struct part parts[] = {
-	{"features", drop_features}, {"gres", drop_gres},
-	{"nodelist", drop_nodes},    {"switches", drop_switches},
+	{"features", drop_features},
+	{"gres", drop_gres},
+	{"nodelist", drop_nodes},
 	{"memory", drop_memory},
 };
 

@@ -158,6 +158,14 @@ static void put_job(struct records *to, const slurm_job_info_t *job)
 	end_record(to);
 }
 
+// Whether Slurm's scheduler looks at the job. Only a command ends a hold.
+static bool waits_for_slurm(const slurm_job_info_t *job)
+{
+	return (job->job_state & JOB_STATE_BASE) == JOB_PENDING &&
+	       job->state_reason != WAIT_HELD &&
+	       job->state_reason != WAIT_HELD_USER;
+}
+
 static void answer_all(FILE *out, const char *stamp)
 {
 	time_t since = since_of(strtol(stamp, NULL, 10));
@@ -176,8 +184,7 @@ static void answer_all(FILE *out, const char *stamp)
 	if (begin_records(&made)) {
 		for (uint32_t i = 0; i < told->record_count; i++) {
 			put_job(&made, &told->job_array[i]);
-			waits |= (told->job_array[i].job_state &
-				  JOB_STATE_BASE) == JOB_PENDING;
+			waits |= waits_for_slurm(&told->job_array[i]);
 		}
 		snprintf(now, sizeof(now), "%ld", (long) told->last_update);
 		// Why a job waits is changed by Slurm's scheduler without word

@@ -89,20 +89,30 @@ void command_free(struct command *command)
 	*command = (struct command){0};
 }
 
-bool command_mentions_option(const struct command *command,
-			     size_t program_words)
+/* As getopt_long() takes an option, in `shortest` characters or more. */
+static bool _mentions(const struct command *command, size_t program_words,
+		      const char *option, size_t shortest)
 {
-	static const char option[] = "--auto-resume";
-
 	for (size_t i = 1; i + program_words < command->args.count; i++) {
 		const char *arg = command->args.list[i];
 		size_t len = strcspn(arg, "=");
 
-		if (len > 2 && len < sizeof(option) &&
+		if (len >= shortest && len <= strlen(option) &&
 		    !strncmp(arg, option, len))
 			return true;
 	}
 	return false;
+}
+
+bool command_mentions_option(const struct command *command,
+			     size_t program_words)
+{
+	return _mentions(command, program_words, "--auto-resume", 3);
+}
+
+bool command_mentions_async(const struct command *command)
+{
+	return _mentions(command, 0, "--async", 4);
 }
 
 bool command_wants_pty(const struct command *command)

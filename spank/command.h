@@ -29,6 +29,10 @@ void command_free(struct command *command);
 bool command_mentions_option(const struct command *command,
 			     size_t program_words);
 
+/* True when a word could be srun's --async, whole or shortened, by which srun
+ * does not wait for its step. It may as well be one of the user's program. */
+bool command_mentions_async(const struct command *command);
+
 /* True when the user wants a terminal inside the step. */
 bool command_wants_pty(const struct command *command);
 

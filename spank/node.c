@@ -83,14 +83,26 @@ static bool _identify(spank_t spank)
 	return step.step != SLURM_EXTERN_CONT;
 }
 
+/* What is wrong with the job's wish: a job that came by another way than sbatch
+ * (slurmrestd, DRMAA) was not refused for it. */
+static char wrong_mode[RESUME_TEXT_MAX + 512];
+
 static bool _mode_from(spank_t spank, const char *variable,
 		       struct resume_mode *mode)
 {
+	struct word_fault fault;
 	char text[RESUME_TEXT_MAX];
 
-	return spank_getenv(spank, variable, text, sizeof(text)) ==
-		       ESPANK_SUCCESS &&
-	       resume_parse(text, mode, NULL);
+	if (spank_getenv(spank, variable, text, sizeof(text)) !=
+	    ESPANK_SUCCESS)
+		return false;
+	if (resume_parse(text, mode, &fault))
+		return true;
+	(void) snprintf(wrong_mode, sizeof(wrong_mode),
+			"%s: '%.*s' %s: " RESUME_USAGE
+			": the job has no say in whether it is resumed",
+			variable, fault.len, fault.word, fault.why);
+	return false;
 }
 
 /* The option came with the step; a script, and a step started without it in an
@@ -283,6 +295,8 @@ void node_task_start(spank_t spank, const struct config *config)
 	    step.mode.kind != RESUME_OFF &&
 	    spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && !task)
 		_say_left();
+	if (step.kind == WIRE_KIND_BATCH && !has_mode)
+		_say("", wrong_mode[0] ? wrong_mode : NULL);
 	if (!script || step.kind != WIRE_KIND_BATCH)
 		return;
 	if (!has_mode) {

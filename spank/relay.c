@@ -200,17 +200,39 @@ static bool _is_slurms_end(struct relay *relay, const struct arrival *arrival)
 	       now_ms - relay->continued_ms < END_MS;
 }
 
-static bool _child_has_it(struct relay *relay, const struct arrival *arrival)
+static bool _is_stopped(pid_t pid)
+{
+	char path[32], text[64] = "";
+	const char *state;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	state = got > 0 ? strrchr(text, ')') : NULL;
+	return state && !strncmp(state, ") T", 3);
+}
+
+static bool _child_has_it(struct relay *relay, const struct arrival *arrival,
+			  pid_t child)
 {
 	if (arrival->code == SI_KERNEL)
 		return !relay->own_group;
-	/* With "exec srun" we are the script: it may be for us alone. */
-	if (relay->parent_is_stepd || !_is_stepd(arrival->sender))
+	if (!_is_stepd(arrival->sender))
 		return false;
-	/* To our group alone, or to every process: a late stop does harm, and
-	 * srun tells of a CONT or TERM that comes twice. */
-	return _is_slurms_end(relay, arrival) || !relay->own_group ||
-	       arrival->signo == SIGTSTP || arrival->signo == SIGCONT;
+	if (_is_slurms_end(relay, arrival))
+		return true;
+	/* With "exec srun" we are the script: it may be for us alone. But srun
+	 * tells of a CONT that comes twice, and needs none unless stopped. */
+	if (relay->parent_is_stepd)
+		return arrival->signo == SIGCONT && !_is_stopped(child);
+	/* To our group alone, or to every process: a late stop does harm. */
+	return !relay->own_group || arrival->signo == SIGTSTP ||
+	       arrival->signo == SIGCONT;
 }
 
 /* Stop as if never caught; returns when continued. */
@@ -248,7 +270,7 @@ static void _forward_one(struct relay *relay, const struct arrival *arrival,
 	default:
 		break;
 	}
-	if (child > 0 && !_child_has_it(relay, arrival))
+	if (child > 0 && !_child_has_it(relay, arrival, child))
 		(void) kill(child, arrival->signo);
 	if (arrival->signo == SIGTSTP)
 		_stop_self();

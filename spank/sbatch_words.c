@@ -32,12 +32,39 @@ static bool _add(struct sbatch_words *words, const char *word)
 	return true;
 }
 
+/* Cut the next word off the line, without its quotes, as sbatch does: a
+ * backslash takes the next character as it is, but a blank outside of quotes
+ * ends the word all the same, and '#' the line. NULL: there is none. */
+static char *_next_word(char **line)
+{
+	char *at = *line + strspn(*line, BLANKS);
+	char *word = at, *to = at;
+	char quote = '\0';
+
+	if (!*at || *at == '#')
+		return NULL;
+	while (*at && (quote || !strchr(BLANKS, *at))) {
+		if (*at == '\\') {
+			at++;
+			if (*at && (quote || !strchr(BLANKS, *at)))
+				*to++ = *at++;
+		} else if (quote ? *at == quote : *at == '\'' || *at == '"') {
+			quote = quote ? '\0' : *at;
+			at++;
+		} else if (!quote && *at == '#') {
+			at += strlen(at);
+		} else {
+			*to++ = *at++;
+		}
+	}
+	*line = *at ? at + 1 : at;
+	*to = '\0';
+	return word;
+}
+
 static bool _add_line(struct sbatch_words *words, char *line)
 {
-	char *rest;
-
-	for (char *word = strtok_r(line, BLANKS, &rest); word && word[0] != '#';
-	     word = strtok_r(NULL, BLANKS, &rest)) {
+	for (char *word = _next_word(&line); word; word = _next_word(&line)) {
 		if (!_add(words, word))
 			return false;
 	}

@@ -17,6 +17,7 @@
 #include "exclude.h"
 #include "input.h"
 #include "nodes.h"
+#include "notice.h"
 #include "relay.h"
 #include "say.h"
 #include "submit.h"
@@ -116,6 +117,19 @@ static void _note_reach(struct supervisor *self, const struct report *report,
 	self->ask.age = (unsigned int) (_now() - began + 1);
 }
 
+/* An srun that does not wait ends well before Slurm would tell us its step.
+ * Nobody will ask about that step: the script's failure may be its. */
+static void _tell_detached(struct supervisor *self)
+{
+	struct wire_answer answer;
+
+	self->ask.detached = true;
+	if (!notice_opted(self->config, &self->ask, &answer))
+		slurm_debug("steward: no agent takes note that job %" PRIu32
+			    " has a step that no srun waits for",
+			    self->ask.job);
+}
+
 /* One attempt from start to end; false when there was none. */
 static bool _attempt(struct supervisor *self)
 {
@@ -147,6 +161,9 @@ static bool _attempt(struct supervisor *self)
 	self->ask.own = report.own;
 	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
 	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
+	if (!status && !report.has_step && report.mode.kind != RESUME_OFF &&
+	    command_mentions_async(&self->command))
+		_tell_detached(self);
 	return true;
 }
 

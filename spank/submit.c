@@ -71,8 +71,8 @@ static int _publish(spank_t spank, const struct resume_mode *mode)
 	return 0;
 }
 
-/* --no-requeue is the user's word, unless he says otherwise in the option
- * itself. The option as Slurm hands it on says so too. */
+/* Turn --no-requeue into requeue=0, unless the option has a requeue= itself.
+ * The option as Slurm hands it on says so too. */
 static void _keep_in_place(spank_t spank, struct resume_mode *mode)
 {
 	char text[RESUME_TEXT_MAX];
@@ -87,8 +87,8 @@ static void _keep_in_place(spank_t spank, struct resume_mode *mode)
 		    ESPANK_SUCCESS)
 		slurm_error("steward: cannot hand on %s", text);
 	say_info("--no-requeue: steps run again in place, the job "
-		 "is not requeued; --auto-resume=...,requeue=1 says "
-		 "otherwise");
+		 "is not requeued (override with "
+		 "--auto-resume=...,requeue=1)");
 }
 
 /* A replica job ends with its run, and is made anew rather than resumed. */

@@ -94,6 +94,7 @@ struct wire_ask {
 	int status;	      /* as from waitpid(2) */
 	bool replay;	     /* false: its input is gone, it cannot run again */
 	bool own;	     /* srun's own command line has the option */
+	bool detached;	     /* its srun did not wait for it */
 	bool script_gone;    /* Slurm lost the script before it could begin */
 	bool script_unbegun; /* something failed before it could begin */
 };

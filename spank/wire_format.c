@@ -83,7 +83,7 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
 	char number[24] = "", again[24] = "";
 
-	if (ask->kind == WIRE_KIND_STEP)
+	if (ask->kind == WIRE_KIND_STEP && ask->step != WIRE_STEP_UNKNOWN)
 		(void) snprintf(number, sizeof(number), " step=%" PRIu32,
 				ask->step);
 	if (ask->attempt > 1)
@@ -92,11 +92,12 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 	return _fitting(snprintf(
 		line, WIRE_LINE_MAX,
 		VERSION " opted job=%" PRIu32 " uid=%u mode=%s restart=%" PRIu32
-			" batch=%d%s%s%s%s\n",
+			" batch=%d%s%s%s%s%s\n",
 		ask->job, (unsigned int) ask->uid, resume_text(&ask->mode),
 		ask->restart, ask->kind == WIRE_KIND_BATCH, number, again,
 		ask->elastic ? " elastic=" : "",
-		ask->elastic ? ask->elastic : ""));
+		ask->elastic ? ask->elastic : "",
+		ask->detached ? " detached=yes" : ""));
 }
 
 size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,

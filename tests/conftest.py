@@ -1,14 +1,15 @@
 """Options of the whole suite. Property tests draw the same examples each time, so that a change is judged by what it
-changed; `HYPOTHESIS_PROFILE=random` looks for new ones. No example has a deadline: speed is measured in tests/bench."""
+changed; `HYPOTHESIS_PROFILE=random` looks for new ones. No example and no drawing of examples has a deadline: speed is
+measured in tests/bench, and a busy machine may stop a test for half a minute."""
 
 import gc
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("same", derandomize=True, deadline=None)
-settings.register_profile("random", derandomize=False, deadline=None)
+for profile, is_same in (("same", True), ("random", False)):
+    settings.register_profile(profile, derandomize=is_same, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 

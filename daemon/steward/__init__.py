@@ -1,3 +1,3 @@
-"""Steward: faulty Slurm nodes are found, taken out and replaced; marked jobs resume by themselves."""
+"""Steward: faulty Slurm nodes are found, taken out and replaced. Marked jobs resume by themselves."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md; an error is one clear line."""
+"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md. An error is one clear line."""
 
 import http.client
 import json
@@ -87,21 +87,23 @@ class Client:
         self._ears, self._patience = ears, patience
         self._url, self._prove, self._cluster, self._ca = url.rstrip("/"), prove, cluster, ca
 
-    def status(self) -> Json:
-        return self._object("/v1/status")
+    def object(self, path: str, *, read_s: float = _READ_S, is_proved: bool = False) -> Json:
+        """Return the page at `path`, an object. `is_proved`: tell who asks, if MUNGE can prove it."""
+        answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s)
+        if not isinstance(answer, dict):
+            raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
+        return answer
 
-    def nodes(self) -> list[Json]:
-        return self._list("/v1/nodes")
-
-    def cases(self) -> list[Json]:
-        return self._list("/v1/cases")
-
-    def jobs(self) -> list[Json]:
-        return self._list("/v1/jobs")
+    def array(self, path: str, *, read_s: float = _READ_S, wait_s: float = 0.0) -> list[Json]:
+        """Return the page at `path`, a list; the head may wait for `wait_s` on purpose."""
+        answer = self._ask("GET", path, b"", {}, read_s, wait_s)
+        if not isinstance(answer, list):
+            raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
+        return answer
 
     def job_history(self, job: int) -> list[Json]:
         """Return every run of a job, oldest first."""
-        return self._list(f"/v1/jobs/{job}/history", read_s=_WORK_S)
+        return self.array(f"/v1/jobs/{job}/history", read_s=_WORK_S)
 
     def report(self, *, job: int = 0, since: float = 0.0, month: str = "", user: str = "", partition: str = "") -> Json:
         """Return where the time of jobs went.
@@ -109,33 +111,33 @@ class Client:
         The report is of one job, or of all jobs with time since `since` (Unix s) or in a month (`2026-11`).
         """
         said = {"job": str(job), "since": f"{since:.3f}", "month": month, "user": user, "partition": partition}
-        return self._object("/v1/report?" + urlencode(said), read_s=_EXAMINE_S)
+        return self.object("/v1/report?" + urlencode(said), read_s=_EXAMINE_S)
 
     def plan(self) -> Json:
-        return self._object("/v1/plan", read_s=_WORK_S)
+        return self.object("/v1/plan", read_s=_WORK_S)
 
     def doctor(self) -> list[Json]:
-        return self._list("/v1/doctor", read_s=_EXAMINE_S)
+        return self.array("/v1/doctor", read_s=_EXAMINE_S)
 
     def explain_node(self, node: str) -> Json:
-        return self._object(f"/v1/explain/node/{quote(node, safe='')}")
+        return self.object(f"/v1/explain/node/{quote(node, safe='')}")
 
     def explain_job(self, job: int | str) -> Json:
         """Return the explanation of a job, or of a task of an array (`12_3`).
 
         The job's output is part of it for its user and for admins, if MUNGE proves who asks.
         """
-        return self._object(f"/v1/explain/job/{job}", is_proved=True)
+        return self.object(f"/v1/explain/job/{job}", is_proved=True)
 
     def explain_group(self, group: str) -> Json:
-        return self._object(f"/v1/explain/group/{quote(group, safe='')}")
+        return self.object(f"/v1/explain/group/{quote(group, safe='')}")
 
     def events(
         self, *, after: int = 0, limit: int = 100, wait_s: float = 0, wanted: EventFilter | None = None
     ) -> list[Json]:
         """Return events, oldest first; without `after`, the newest `limit` ones. Wait up to `wait_s` for the first."""
         query = f"/v1/events?after={after}&limit={limit}&wait_s={wait_s:g}{wanted.query() if wanted else ''}"
-        return self._list(query, read_s=_READ_S, wait_s=wait_s)
+        return self.array(query, wait_s=wait_s)
 
     def follow(
         self, limit: int, wanted: EventFilter | None = None, lost: Callable[[HeadError], None] = lambda error: None
@@ -161,13 +163,9 @@ class Client:
             yield from (event for event in events if wanted is None or wanted.takes(event))
             after = max([after, *(int(event["seq"]) for event in events)])
 
-    def quotas(self) -> Json:
-        """Return every team with what it owns, uses, lends and borrows."""
-        return self._object("/v1/quotas")
-
     def quota(self, team: str) -> Json:
         """Return one team of `quotas`, with its jobs."""
-        return self._object(f"/v1/quotas/{quote(team, safe='')}")
+        return self.object(f"/v1/quotas/{quote(team, safe='')}")
 
     def preview_quotas(self, document: Json, *, prune: bool) -> Json:
         """Return the changes that a document of quotas would make, and warnings about it."""
@@ -188,12 +186,6 @@ class Client:
         """Let the head act again, and reset tripped breakers."""
         return self._post("/v1/resume-actions", {})
 
-    def breakers(self) -> list[Json]:
-        return self._list("/v1/breakers")
-
-    def lemons(self) -> list[Json]:
-        return self._list("/v1/lemons")
-
     def approve(self, cases: str) -> Json:
         """Approve repairs that wait for approval, by ids of cases or names of nodes: `c17,n[2-4]`."""
         return self._post("/v1/cases/approve", {"cases": cases})
@@ -204,10 +196,7 @@ class Client:
 
     def checks(self, node: str = "") -> list[Json]:
         """Return every check with its results over the cluster, or the state of each check on one node."""
-        return self._list(f"/v1/checks?node={quote(node, safe='')}" if node else "/v1/checks")
-
-    def trials(self) -> list[Json]:
-        return self._list("/v1/checks/trials")
+        return self.array(f"/v1/checks?node={quote(node, safe='')}" if node else "/v1/checks")
 
     def arm_check(self, check: str, *, armed: bool) -> Json:
         """Arm or disarm a check that may change; an armed one takes nodes out, whatever its trial says."""
@@ -217,27 +206,16 @@ class Client:
         """Ask for a deep check of a host list (`n[1-8]`); `runs` of the answer are its ids. No kind: all kinds."""
         return self._post("/v1/checks/deep", {"nodes": nodes, "kinds": ",".join(kinds)})
 
-    def channels(self) -> list[Json]:
-        """Return the channels of notifications."""
-        return self._list("/v1/notify")
-
     def test_channels(self, channel: str = "") -> Json:
         """Send a test message by one channel, or by all; `channels` of the answer says what went wrong."""
         return self._post("/v1/notify/test", {"channel": channel})
-
-    def runs(self) -> list[Json]:
-        """Return the elastic runs."""
-        return self._list("/v1/elastic")
 
     def change_run(self, run: int, words: Mapping[str, str]) -> Json:
         """Change an elastic run: `size` (nodes; empty: as large as it may be) and `paused` (`true`, `false`)."""
         return self._post("/v1/elastic", {"run": str(run), **words})
 
-    def deeps(self) -> list[Json]:
-        return self._list("/v1/checks/deep")
-
     def deep(self, id: str) -> Json:
-        return self._object(f"/v1/checks/deep/{quote(id, safe='')}")
+        return self.object(f"/v1/checks/deep/{quote(id, safe='')}")
 
     def operate(self, operation: str, members: Json) -> Json:
         """Call one operation of the AWS endpoint, such as DescribeCluster. Raises OperationError if it is refused."""
@@ -247,18 +225,6 @@ class Client:
         headers = {"Authorization": proof, "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
         answer = self._ask("POST", "/", body, headers, _WORK_S)
         return answer if isinstance(answer, dict) else {}
-
-    def _object(self, path: str, read_s: float | None = None, *, is_proved: bool = False) -> Json:
-        answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s or _READ_S)
-        if not isinstance(answer, dict):
-            raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
-        return answer
-
-    def _list(self, path: str, read_s: float | None = None, wait_s: float = 0.0) -> list[Json]:
-        answer = self._ask("GET", path, b"", {}, read_s or _READ_S, wait_s)
-        if not isinstance(answer, list):
-            raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
-        return answer
 
     def _post(self, path: str, document: Json) -> Json:
         body = json.dumps(document).encode()

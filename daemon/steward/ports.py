@@ -21,13 +21,9 @@ if TYPE_CHECKING:  # an agent that only needs the errors does not pay for record
 
     from steward.model.action import (
         Action,
-        CollectStacks,
-        LetGo,
-        MendNode,
+        AgentAction,
+        AgentsAction,
         NudgeJob,
-        ResizeRun,
-        SetUpNode,
-        SubmitReplica,
     )
     from steward.model.ask import Answer, Ask, OptedIn
     from steward.model.case import Case
@@ -320,29 +316,12 @@ class AgentPort(Protocol):
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
         """Ask agents for fresh results, which appear in `views()` (checked_at) and ring the bell."""
 
-    def let_go(self, order: LetGo) -> None:
-        """Pass the order on to the connected agents of its nodes. Its effect: the nodes leave COMPLETING."""
+    def order(self, action: AgentAction | AgentsAction) -> None:
+        """Have agents carry out the action; its effect is seen in `views()`, or in Slurm.
 
-    def collect_stacks(self, order: CollectStacks) -> None:
-        """Pass the order on as `let_go` does. Raises Permanent for an order that no agent would take.
-
-        `AgentView.bundles` says which nodes have kept their part.
+        Raises Stale if the agent of an `AgentAction` is not connected, Permanent for an order that no agent would
+        accept.
         """
-
-    def mend(self, order: MendNode) -> None:
-        """Pass the order on to the node's agent; `AgentView.mend` says how it ended.
-
-        Raises Stale if the agent is not connected, Permanent as `collect_stacks` does.
-        """
-
-    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
-        """Pass the order on to an elastic run's coordinator. Raises Stale as `mend` does.
-
-        `AgentView.elastic` says how it goes.
-        """
-
-    def set_up(self, order: SetUpNode) -> None:
-        """Have the node's agent run the lifecycle scripts, once per token and boot. Raises Stale as `mend` does."""
 
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         """Have the agents of `peers` probe a node's slurmd port, too; their findings appear as `AgentView.peers`."""

@@ -61,6 +61,13 @@ class Start(ShimTest):
     def test_a_job_without_the_option_is_not_told(self) -> None:
         assert self.told("batch", "256") == []
 
+    def test_a_wrong_wish_that_no_sbatch_refused_is_told_in_the_jobs_output_once(self) -> None:
+        _, output, _ = self.run_slurm("slurmstepd", "batch", "0", FAKE_JOB_MODE="any:x")
+        told = [line for line in output.splitlines() if line.startswith("steward: ")]
+        assert len(told) == 1, output
+        assert told[0].startswith("steward: STEWARD_AUTO_RESUME: 'any:x' is not known: use 0, 1 or any:N")
+        assert "steward: STEWARD" not in self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="any:x")[1]
+
     def test_the_extern_step_is_not_told(self) -> None:
         assert self.told("extern", "0", FAKE_JOB_MODE="1") == []
 

@@ -383,6 +383,15 @@ static void _test_notices(void)
 				     "mode=1,max=3 restart=1 batch=0 step=3 "
 				     "attempt=2\n"),
 	       "opted of an attempt that is not the first");
+	ask.attempt = 1;
+	ask.step = WIRE_STEP_UNKNOWN;
+	ask.detached = true;
+	_check(wire_format_opted(&ask, line) == strlen(line) &&
+		       !strcmp(line, "steward/1 opted job=7 uid=1000 "
+				     "mode=1,max=3 restart=1 batch=0 "
+				     "detached=yes\n"),
+	       "opted of a step that its srun did not wait for");
+	ask.step = 3;
 	_check(wire_format_exit(&ask, 12, line) == strlen(line) &&
 		       !strcmp(line, "steward/1 exit job=7 step=3 restart=1 "
 				     "task=12 status=9\n"),

@@ -50,6 +50,28 @@ class Submission(ShimTest):
             with self.subTest(argv=argv, **env):
                 assert self.requeue_of(*argv, **env) == becomes
 
+    def test_a_line_of_the_script_is_read_as_sbatch_reads_it(self) -> None:
+        """Each tried on sbatch of 22.05: quotes, backslashes and comments."""
+        no = "requeue=0"
+        for line, becomes in (
+            ('--comment="a --no-requeue b"', ""),
+            ('--comment="a\\" --no-requeue b"', ""),
+            ("--comment='a\" --no-requeue'", ""),
+            ('--comment=a"x --no-requeue "b', ""),
+            ("--comment=a#b --no-requeue", ""),
+            ('--comment="a#b" --no-requeue', no),
+            ("--comment=a\\#b --no-requeue", no),
+            ("--comment=a\\ --no-requeue", no),
+            ('"--no-requeue"', no),
+            ("--no-'requeue'", no),
+            ("--no-requeue#x", no),
+            ("--comment=x\\", ""),
+        ):
+            with self.subTest(line=line):
+                script = self.folder / "train.sh"
+                script.write_text(f"#!/bin/bash\n#SBATCH {line}\n")
+                assert self.requeue_of(str(script)) == becomes
+
     def test_the_option_itself_overrules_no_requeue(self) -> None:
         assert "mode=1,requeue=1 " in self.submit("--auto-resume=1,requeue=1", "--no-requeue")
         assert "mode=0 " in self.submit("--auto-resume=0", "--no-requeue")

@@ -391,6 +391,25 @@ class Signals(ShimTest):
         output, _ = process.communicate(timeout=DEADLINE_S)
         assert output.splitlines() == [f"got {int(signo)}" for signo in (signal.SIGCONT, signal.SIGTERM)]
 
+    def under_stepd(self, *acts: str) -> list[str]:
+        """What the step of `exec srun` got: slurmstepd is the parent of that srun ($1), whose child is $2."""
+        stepd = self.folder / "slurmstepd"
+        begin = f"exec 3< <(exec -a srun {FAKE_SLURM} {ON} signals); set -- $!"
+        wait = 'until [ "$word" = ready ]; do read -u3 word child; done; set -- $1 $child'
+        stepd.write_text("\n".join(["#!/bin/bash", begin, wait, *acts, "cat <&3"]) + "\n")
+        stepd.chmod(0o755)
+        done = subprocess.run([stepd], env=self.env(), capture_output=True, text=True, check=True, timeout=DEADLINE_S)
+        return done.stdout.splitlines()
+
+    def test_of_an_srun_that_is_the_script_the_step_has_the_end_of_the_job_once(self) -> None:
+        got = self.under_stepd("kill -CONT $1 $2", "sleep 0.1", "kill -TERM $1", "sleep 0.3", "kill -TERM $2")
+        assert got == [f"got {int(signo)}" for signo in (signal.SIGCONT, signal.SIGTERM)]
+
+    def test_an_srun_that_is_the_script_passes_on_what_slurm_sends_the_script_alone(self) -> None:
+        halted = "until [ \"$(cut -d' ' -f3 /proc/$2/stat)\" = T ]; do sleep 0.05; done"
+        got = self.under_stepd("kill -USR1 $1", "kill -TSTP $1", halted, "kill -CONT $1", "sleep 1.1", "kill -TERM $1")
+        assert sorted(got) == sorted(f"got {int(signo)}" for signo in (signal.SIGUSR1, signal.SIGCONT, signal.SIGTERM))
+
     def test_an_interrupt_while_the_agent_thinks_ends_it_with_the_true_status(self) -> None:
         agent = self.agent("wait,wait,wait,wait,retry")
         process = self.start(["srun", ON, "exit=6"])

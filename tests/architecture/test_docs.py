@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from steward.checks.catalogue import checks_page
 from steward.model.settings import Settings
 from steward.model.settings.doc import settings_page
-from steward.model.settings.errors import section_of
+from steward.model.settings.errors import fields_of, section_of
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = re.compile(
@@ -20,8 +19,8 @@ COUNTS = re.compile(
 UNITS = re.compile(r"_(s|h|days|kib|mb|percent|per_s)$")
 
 
-def fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
+def fields(model: type) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in fields_of(model).items():
         inner = section_of(field.annotation)
         if inner is None:
             yield f"{model.__name__}.{name}", field

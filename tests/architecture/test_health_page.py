@@ -8,9 +8,11 @@ import pytest
 
 from steward.api.metrics import Metrics
 from steward.cli import main
-from steward.model.desired import HealthPolicy
+from steward.model.agent_tables import HealthPolicy
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.settings import parse
+from steward.policy.facts import correlate
+from steward.policy.guards import breaker, canary
 from steward.views.node_verdict import Word
 from steward.views.notify import FIELDS, problem_of
 
@@ -64,11 +66,11 @@ def test_its_numbers_are_the_defaults() -> None:
         (repair.concurrent_fraction * 100, "{:g} % of a group"),
         (repair.concurrent_all_count, "{} in all"),
         (repair.replacements_per_hour, "{} begun in an hour"),
-        (repair.correlated_fraction * 100, "{:g} % of the nodes"),
+        (correlate.SHARE * 100, "{:g} % of the nodes"),
         (repair.breaker_fraction * 100, "{:g} % out by our own action"),
-        (repair.check_breaker_fraction * 100, "{:g} % within 10 min"),
+        (breaker.CHECK_SHARE * 100, "{:g} % within 10 min"),
         (repair.breaker_patience_s / 60, "one repair through after {:g} min"),
         (health.canary_node_count, "{} nodes for 4 h"),
-        (health.canary_s / 3600, "nodes for {:g} h"),
+        (canary.TRIAL_S / 3600, "nodes for {:g} h"),
     ):
         assert sentence.format(number) in PAGE

@@ -23,12 +23,12 @@ from steward.model.desired import Desired
 from steward.model.settings.parse import parse
 from steward.policy.plan import plan
 from steward.workflows.apply import Applier
+from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell
 from steward.workflows.snapshot import Snapshot
 from tests.bench.many_nodes import CountedProvider, CountedSlurm, Nature
 from tests.fakes.aws_bench import AwsBench

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from steward.adapters.slurm import records
+from steward.model.action import SetUpNode
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, JobId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -208,7 +209,8 @@ class Nature:
 
     def _run_setups(self, now: float) -> bool:
         """Lifecycle scripts that take no time."""
-        orders, self.agents.set_ups[:] = list(self.agents.set_ups), []
+        orders = [order for order in self.agents.orders if isinstance(order, SetUpNode)]
+        self.agents.orders[:] = [order for order in self.agents.orders if order not in orders]
         for order in orders:
             done = SetupReport(token=order.token, state=SetupState.SUCCEEDED, at=now)
             self.agents.table[order.node] = replace(self.agents.table[order.node], setup=done)

@@ -46,6 +46,8 @@ _NO_LIMITS = {
     "concurrent_min": 1000,
     "concurrent_all_count": 1000,
 }
+_NO_GRES = "CPUs=8 RealMemory=4000"
+"""22.05 loses count of GRES in one stop of seven (`policy/leaks.py`): after 110 stops no node would take a job."""
 _SLURM_CONF = (
     f"PartitionName=stopped Nodes=n[1-{STOPPED}] State=UP\n"
     f"PartitionName=beside Nodes=n[{STOPPED + 1}-{STOPPED + BESIDE}] State=UP"
@@ -249,7 +251,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="also write the figures here")
     asked = parser.parse_args()
-    spec = BedSpec(dir=new_dir(), nodes=STOPPED + BESIDE, slurm_conf=_SLURM_CONF, settings={"repair": _NO_LIMITS})
+    spec = BedSpec(
+        dir=new_dir(),
+        nodes=STOPPED + BESIDE,
+        hardware=_NO_GRES,
+        slurm_conf=_SLURM_CONF,
+        settings={"repair": _NO_LIMITS},
+    )
     stopped, beside = with_bed(spec, lambda bed: measure(bed, asked.stops, asked.seed))
     figures = report(stopped, beside)
     print(json.dumps(figures))

@@ -19,7 +19,7 @@ Way = Mapping[str, float]
 PHASES: Mapping[str, str] = MappingProxyType(
     {
         "seen": "the head hears that the agent's connection ended",
-        "second witness": "a second one agrees, and that is written down",
+        "second source": "a second source confirms the loss, and that is written down",
         "drained": "the commands that take the node out have ended",
         "asked": "the first shim asks",
         "decided": "what is to be done is written down",
@@ -40,7 +40,7 @@ def way(head: Iterable[str], slurmds: Iterable[str], *, node: str, job: int, fau
     ours, theirs = list(_lines(_LINE, head, fault - _BEFORE_S)), sorted(_lines(_SLURMD, slurmds, fault))
     found = {
         "seen": _first(ours, lambda text: f"node={node} " in text and "agent gone" in text),
-        "second witness": _first(ours, lambda text: f"node={node} " in text and "event=case.opened" in text),
+        "second source": _first(ours, lambda text: f"node={node} " in text and "event=case.opened" in text),
         "drained": _first(ours, lambda text: f"node={node} " in text and "action=DownNode" in text),
         "asked": _first(ours, lambda text: f"job={job} " in text and "a shim asks" in text),
         "decided": _first(ours, lambda text: f"job={job} " in text and "event=job.decided" in text),

@@ -38,7 +38,9 @@ def a_busy_site(count: int) -> Picture:
         partitions = {"gpu"} if at < count * 0.75 else {"cpu"} if at < count * 0.95 else {"cpu", "debug"}
         base = NodeBase.ALLOCATED if at % 4 else NodeBase.IDLE
         nodes[name] = replace(nodes[name], partitions=frozenset(partitions), base=base)
-        agents[name] = replace(agents[name], passed=_PASSED, skipped=frozenset({"ib.link", "neuron"}))
+        since = tuple(int(T0 - 9 * HOUR) for _ in _PASSED)
+        skipped = frozenset({"ib.link", "neuron"})
+        agents[name] = replace(agents[name], passed=_PASSED, passed_since=since, skipped=skipped)
     picture = picture.see(nodes=nodes, agents=agents)
     picture = _with_jobs(picture).lost("n7").drained("n9", "fan is loud, ticket 812").agent_lost("n11", ago_s=40)
     picture = picture.failing("n3", Severity.FATAL, check="gpu.ecc", text="14 uncorrectable errors on GPU 3")

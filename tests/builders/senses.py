@@ -18,7 +18,7 @@ from steward.agent.senses import Senses
 from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed
 from steward.checks.limits import Limits
-from steward.checks.samples import SampleRule
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.probe import HeadClock, Probe, Raw
@@ -96,6 +96,7 @@ class Scene:
         interval_s: float = 30.0,
         is_shared: bool = False,
         list_s: float = FACT_S,
+        clear_after_s: float = 0.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.site: list[Check] = []
@@ -109,6 +110,7 @@ class Scene:
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
         self.clock = SystemClock()
         self.interval_s = interval_s
+        self.health = HealthPolicy(clear_after_s=clear_after_s)
         whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
         self.memory = CheckMemory(Path(tempfile.mkdtemp()) / "checks.json", incarnation=whose, clock=self.clock)
         self.senses = Senses(
@@ -126,13 +128,12 @@ class Scene:
         return SiteChecks(checks=tuple(self.site), versions=dict(self.versions), refused=self.refused)
 
     def _track(self, check: Check) -> Track:
-        rule = SampleRule(clear_after_s=0.0)
         return Track(
             check,
             facts=FACTS,
             probes=self._eyes,
             clock=self.clock,
-            rule=rule,
+            health=self.health,
             interval_s=self.interval_s,
             memory=self.memory,
         )

@@ -19,13 +19,13 @@ from steward.model.plan import Plan
 from steward.policy.plan import Plans
 from steward.ports import Retryable, StorePort
 from steward.workflows.apply import Applier
+from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
 from steward.workflows.commands import Command, Commands
 from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell
 from steward.workflows.records import Patience
 from tests.chaos.disk import Disk
 from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, StoreWithPoints, WitnessOfWorld

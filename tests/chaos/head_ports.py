@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from steward.model.action import (
     Action,
+    AgentAction,
+    AgentsAction,
     AnswerAsk,
     BackUpNode,
-    CollectStacks,
     LaunchInstance,
-    LetGo,
-    MendNode,
     RebootInstance,
-    ResizeRun,
-    SetUpNode,
-    SubmitReplica,
     TerminateInstance,
 )
 from steward.model.ask import Answer, Ask, OptedIn
@@ -25,15 +22,15 @@ from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView
 from steward.model.witness import Address, WitnessSeen
-from steward.policy.job.ledger import Line
-from steward.ports import LedgerQuery, Permanent, Retryable, Stale, StorePort
+from steward.ports import AgentPort, Permanent, Retryable, Stale, StorePort
 from tests.chaos.slurm_port import KEY, WHY
 from tests.chaos.trouble import Point, Trouble
+from tests.fakes.derive import derived
 from tests.fakes.world import World
 
 
 @dataclass(slots=True, kw_only=True)
-class AgentsOfWorld:
+class AgentsOfWorld(AgentPort):
     world: World
     trouble: Trouble
 
@@ -64,20 +61,8 @@ class AgentsOfWorld:
 
         self._tell(order)
 
-    def let_go(self, order: LetGo) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def collect_stacks(self, order: CollectStacks) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def mend(self, order: MendNode) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def set_up(self, order: SetUpNode) -> None:
-        self._tell(lambda: self.world.apply(order))
+    def order(self, action: AgentAction | AgentsAction) -> None:
+        self._tell(lambda: self.world.apply(action))
 
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         self.world.machines.peers_look(node, peers, self.world.now)
@@ -160,44 +145,16 @@ class SiteOfWorld:
         return ()
 
 
+def _passed(name: str) -> Callable[..., Any]:
+    return lambda store, *given, **named: getattr(store.inner, name)(*given, **named)
+
+
+@derived(StorePort, _passed)
 @dataclass(slots=True, kw_only=True)
-class PassingStore:
+class PassingStore(StorePort):
     """A store that passes everything on."""
 
     inner: StorePort
-
-    def load(self) -> Memory:
-        return self.inner.load()
-
-    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
-        self.inner.commit(memory, intents, events)
-
-    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
-        self.inner.record_outcomes(errors, at)
-
-    def failures(self) -> Mapping[str, str]:
-        return self.inner.failures()
-
-    def ledger(self, wanted: LedgerQuery) -> list[Line]:
-        return self.inner.ledger(wanted)
-
-    def done(self, kind: str) -> frozenset[str]:
-        return self.inner.done(kind)
-
-    def add_events(self, events: Sequence[Event]) -> None:
-        self.inner.add_events(events)
-
-    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
-        return self.inner.events(after=after, limit=limit, node=node, job=job)
-
-    def channel(self, name: str) -> ChannelState | None:
-        return self.inner.channel(name)
-
-    def keep_channel(self, name: str, state: ChannelState) -> None:
-        self.inner.keep_channel(name, state)
-
-    def first_use(self, key: str, until: float) -> bool:
-        return self.inner.first_use(key, until)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,28 +3,24 @@ beside it, with a slurmdbd that can die."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from inspect import signature
+from typing import Any, TypeVar
 
+from steward.accounting_port import AccountingPort
 from steward.adapters.slurm import narrow, rules
 from steward.model.accounting import Accounting
 from steward.model.action import (
-    CancelJob,
+    Action,
     CancelReplica,
-    DropQos,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
     KeepNodes,
-    MarkJob,
-    MoveJob,
     NudgeJob,
     ReleaseNodes,
     ReserveNodes,
     SetGate,
     SetNice,
-    SetNodeCount,
-    SetQos,
-    SetTeam,
     SignalJob,
     SubmitDeep,
 )
@@ -36,9 +32,10 @@ from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
 from steward.model.why import Why
-from steward.ports import Permanent, Retryable, Stale
+from steward.ports import Permanent, Retryable, SlurmPort, Stale
 from tests.chaos.trouble import HANGS_S, Command, Controller, Point, Trouble
 from tests.fakes.accounting import FakeAccounting
+from tests.fakes.derive import derived
 from tests.fakes.world import World
 
 WHY = Why(rule="port", text="a port was called", evidence=("its arguments",))
@@ -47,8 +44,40 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+_SAME_WORDS: Mapping[str, type[Action]] = {
+    "set_gate": SetGate,
+    "signal": SignalJob,
+    "cancel_replica": CancelReplica,
+    "reserve": ReserveNodes,
+    "submit_deep": SubmitDeep,
+    "extend": ExtendLimit,
+    "set_nice": SetNice,
+    "keep_nodes": KeepNodes,
+    "free_nodes": FreeNodes,
+    "release": ReleaseNodes,
+}
+"""Commands that are done by the world's action with the same words; any other changes nothing there."""
+
+
+def _command(name: str) -> Callable[..., None]:
+    words_of, kind = signature(getattr(SlurmPort, name)), _SAME_WORDS.get(name)
+
+    def command(slurm: "SlurmOfWorld", *given: Any, **named: Any) -> None:
+        words = words_of.bind(slurm, *given, **named).arguments
+        words = {word: _value(value) for word, value in words.items() if word != "self"}
+        action = kind(key=KEY, why=WHY, **words) if kind is not None else None
+        slurm._write(lambda: [] if action is None else [slurm.world.apply(action)])
+
+    return command
+
+
+def _value(value: Any) -> Any:
+    return frozenset(value) if isinstance(value, set | list) else value
+
+
+@derived(SlurmPort, _command)
 @dataclass(slots=True, kw_only=True)
-class SlurmOfWorld:
+class SlurmOfWorld(SlurmPort):
     """`wait` lets the world go on while a command hangs."""
 
     world: World
@@ -107,13 +136,6 @@ class SlurmOfWorld:
     def allow_requeue(self, job: JobId) -> None:
         self._write(lambda: [self.world.slurm.allow_requeue(job)])
 
-    def comment(self, job: JobId, text: str) -> None:
-        self._write(lambda: [])
-
-    def set_gate(self, partition: str, *, open: bool) -> None:
-        action = SetGate(key=KEY, why=WHY, partition=partition, open=open)
-        self._write(lambda: [self.world.apply(action)])
-
     def write_partitions(self, text: str) -> None:
         raise Permanent("no include file is configured")
 
@@ -130,55 +152,12 @@ class SlurmOfWorld:
 
         self._write(do)
 
-    def signal(self, job: JobId, signal: str) -> None:
-        action = SignalJob(key=KEY, why=WHY, job=job, signal=signal)
-        self._write(lambda: [self.world.apply(action)])
-
-    def cancel_replica(self, job: JobId, run: JobId) -> None:
-        action = CancelReplica(key=KEY, why=WHY, job=job, run=run)
-        self._write(lambda: [self.world.apply(action)])
-
-    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        action = ReserveNodes(key=KEY, why=WHY, name=name, nodes=frozenset(nodes), seconds=seconds)
-        self._write(lambda: [self.world.apply(action)])
-
-    def submit_deep(
-        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
-    ) -> None:
-        action = SubmitDeep(
-            key=KEY, why=WHY, name=name, nodes=frozenset(nodes), argv=tuple(argv), seconds=seconds, output=output
-        )
-        self._write(lambda: [self.world.apply(action)])
-
-    def extend(self, job: JobId, limit_s: float) -> None:
-        action = ExtendLimit(key=KEY, why=WHY, job=job, limit_s=limit_s)
-        self._write(lambda: [self.world.apply(action)])
-
-    def delay_tasks(self, array: JobId, seconds: float) -> None:
-        self._write(lambda: [])
-
-    def set_nice(self, job: JobId, nice: int) -> None:
-        action = SetNice(key=KEY, why=WHY, job=job, nice=nice)
-        self._write(lambda: [self.world.apply(action)])
-
-    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        action = KeepNodes(key=KEY, why=WHY, name=name, nodes=frozenset(nodes), seconds=seconds)
-        self._write(lambda: [self.world.apply(action)])
-
     def gres_used(self) -> Mapping[NodeName, str]:
         return self._read(dict)
 
     def fits(self, question: Question) -> Fit:
         """Nobody built what could ask."""
         return UNKNOWN
-
-    def free_nodes(self, name: str) -> None:
-        action = FreeNodes(key=KEY, why=WHY, name=name)
-        self._write(lambda: [self.world.apply(action)])
-
-    def release(self, name: str) -> None:
-        action = ReleaseNodes(key=KEY, why=WHY, name=name)
-        self._write(lambda: [self.world.apply(action)])
 
     # What can be wrong
 
@@ -221,8 +200,13 @@ class SlurmOfWorld:
             raise error(failed[0])
 
 
+def _edit(name: str) -> Callable[..., None]:
+    return lambda accounting, *given: accounting._edit(lambda: getattr(accounting.inner, name)(*given))
+
+
+@derived(AccountingPort, _edit)
 @dataclass(slots=True, kw_only=True)
-class AccountingOfWorld:
+class AccountingOfWorld(AccountingPort):
     """`slurm` is the door to the same slurmctld."""
 
     inner: FakeAccounting
@@ -233,33 +217,6 @@ class AccountingOfWorld:
         if not self.inner.dbd_up:
             self.slurm.trouble.bite()
         return self.inner.picture()
-
-    def set_qos(self, action: SetQos) -> None:
-        self._edit(lambda: self.inner.set_qos(action))
-
-    def drop_qos(self, action: DropQos) -> None:
-        self._edit(lambda: self.inner.drop_qos(action))
-
-    def set_team(self, action: SetTeam) -> None:
-        self._edit(lambda: self.inner.set_team(action))
-
-    def make_account(self, name: str) -> None:
-        self._edit(lambda: self.inner.make_account(name))
-
-    def remove_account(self, name: str) -> None:
-        self._edit(lambda: self.inner.remove_account(name))
-
-    def move_job(self, action: MoveJob) -> None:
-        self._edit(lambda: self.inner.move_job(action))
-
-    def mark_job(self, action: MarkJob) -> None:
-        self._edit(lambda: self.inner.mark_job(action))
-
-    def set_node_count(self, action: SetNodeCount) -> None:
-        self._edit(lambda: self.inner.set_node_count(action))
-
-    def cancel_job(self, action: CancelJob) -> None:
-        self._edit(lambda: self.inner.cancel_job(action))
 
     def _edit(self, do: Callable[[], None]) -> None:
         trouble = self.slurm.trouble

@@ -95,7 +95,7 @@ config_dir = "{self.home}/config"
 
     def order(self, token: str) -> None:
         lifecycle = Lifecycle(source=(self.home / "source").as_uri(), on_create="on_create.sh")
-        self.hub.set_up(
+        self.hub.order(
             SetUpNode(
                 key=Key(f"setup:{token}"),
                 why=Why(rule="test", text="new"),

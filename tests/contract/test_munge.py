@@ -1,8 +1,10 @@
 """What every MungePort does: the fake, and libmunge with a munged of our own."""
 
 import asyncio
+import contextlib
 import itertools
 import os
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +13,16 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.munge import Munge
+from steward.adapters.node.probe import LocalProbes
 from steward.adapters.offload import Threads
 from steward.adapters.wire.handshake import greet_head
 from steward.adapters.wire.seal import Sealer
+from steward.checks.check import Facts, Judgement, Past
+from steward.checks.limits import Limits
+from steward.checks.services import MUNGE
+from steward.model.health import Outcome
+from steward.model.ids import NodeName
+from steward.model.probe import AskMunge
 from steward.ports import MungePort, Permanent, Retryable
 from tests.contract.munged import a_munged, is_installed, short_lived
 from tests.fakes.munge import FakeMunge, FakeMunged
@@ -74,6 +83,24 @@ def test_what_munged_did_not_make_is_refused(realm: Realm, forged: str) -> None:
 def test_a_credential_of_another_cluster_is_refused(realm: Realm) -> None:
     with pytest.raises(Permanent):
         realm.here.decode(realm.stranger.encode(b"x"))
+
+
+def munge_check(path: Path) -> Judgement:
+    """What the check says of the munged behind this socket."""
+    probes = LocalProbes(skew_s=lambda: None, munge=lambda: Munge(str(path)))
+    facts = Facts(node=NodeName("n1"), limits=Limits())
+    return MUNGE.judge((probes.look(AskMunge()),), facts, Past())
+
+
+def test_a_munged_whose_socket_a_program_holds_is_late_and_no_dead_one(tmp_path: Path) -> None:
+    """Any user can: its two threads wait 2 s for each connection that says nothing."""
+    if not is_installed():
+        pytest.skip("munged is not installed")
+    with a_munged() as path, contextlib.ExitStack() as held:
+        for _ in range(100):
+            held.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
+        assert munge_check(path).outcome is Outcome.UNKNOWN
+    assert munge_check(tmp_path / "nothing").is_bad
 
 
 def test_a_wrong_key_is_named_as_such(sockets: tuple[Path, Path]) -> None:

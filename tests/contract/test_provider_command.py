@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steward.adapters.providers.command import CommandProvider
+from steward.adapters.providers.command import LIST_TIMEOUT_S, CommandProvider
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState, Slot
 from steward.model.settings.clouds import CommandProviderSettings as Settings
@@ -22,12 +22,12 @@ MACHINE = {"id": "vm-1", "node": "n1", "state": "running", "token": "t1"}
 Make = Callable[..., CommandProvider]
 
 
-def example(store: Path, **more: Any) -> CommandProvider:
+def example(store: Path, list_timeout_s: float = LIST_TIMEOUT_S, **more: Any) -> CommandProvider:
     """As a head that was just started makes it."""
     argv = {
         name: (sys.executable, str(EXAMPLE), str(store), name) for name in ("launch", "terminate", "reboot", "list")
     }
-    return CommandProvider(Settings(**{**argv, **more}))
+    return CommandProvider(Settings(**{**argv, **more}), list_timeout_s)
 
 
 def program(work: str) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def test_a_killed_launch_that_made_its_machine_makes_no_second_one(store: Path) 
     work = f"os.makedirs({str(store)!r},exist_ok=True); open({str(store / 'vm-1.json')!r},'w').write({machine!r}); "
     work += f"open({str(count)!r},'a').write('x'); time.sleep(1000)"
     for limit_s in LIMITS_S:
-        provider = example(store, launch=program(work), launch_timeout_s=limit_s)
+        provider = example(store, launch=program(work), timeout_s=limit_s)
         provider.instances()
         with pytest.raises(Retryable, match=f"no end within {limit_s:g} s"):
             provider.launch(SLOT, "t1")
@@ -191,7 +191,7 @@ def test_a_list_is_whole_or_not_believed(store: Path, answer: Any) -> None:
 
 def test_a_list_that_takes_too_long_is_given_up(store: Path) -> None:
     with pytest.raises(Retryable, match="list: no end within 1 s"):
-        example(store, list=program("time.sleep(1000)"), list_timeout_s=1.0).instances()
+        example(store, list_timeout_s=1.0, list=program("time.sleep(1000)")).instances()
 
 
 def test_a_reboot_is_done_once_for_a_token(provider: CommandProvider, store: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.library import Library
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
 from steward.model.reservation import keep_name
@@ -68,3 +69,16 @@ def test_a_partition_of_ours_has_them(port: CommandLineSlurm) -> None:
     port.write_partitions(partitions_text([PartitionShape(name="dev", open=True, members={"workers": NODES})]))
 
     assert port.partitions()["dev"].nodes == NODES
+
+
+@pytest.mark.parametrize("road", ["commands", "library"])
+def test_texts_of_a_job_in_any_script_are_read_as_they_were_written(cluster: Cluster, road: str) -> None:
+    conf = cluster.env["SLURM_CONF"]
+    port = CommandLineSlurm(conf=conf, library=Library(conf=conf) if road == "library" else None)
+    texts = {"name": "学習-é-🚀", "account": "équipe-зрение", "comment": "größe=大, 🚀", "admin_comment": "ünïcode"}
+    of_user = (f"--job-name={texts['name']}", f"--account={texts['account']}", f"--comment={texts['comment']}")
+    job = JobId(cluster.sbatch("--hold", *of_user))
+    cluster.run("scontrol", "update", f"jobid={job}", f"admincomment={texts['admin_comment']}")
+
+    for found in (port.jobs(), port.jobs([job])):
+        assert {field: getattr(found[job], field) for field in texts} == texts

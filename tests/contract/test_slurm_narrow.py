@@ -184,7 +184,7 @@ def test_where_nothing_changed_the_library_says_so_and_the_whole_look_is_the_sam
     clusters: Clusters, slurm_root: Path
 ) -> None:
     cluster = clusters.of(slurm_root)
-    job = JobId(cluster.sbatch())
+    job, held = JobId(cluster.sbatch()), JobId(cluster.sbatch("--hold"))
     cluster.wait_job(job, "RUNNING")
     with closing(library_of(cluster)) as library:
         port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], library=library)
@@ -197,6 +197,9 @@ def test_where_nothing_changed_the_library_says_so_and_the_whole_look_is_the_sam
         assert port.jobs()[job].comment == "y"
         assert port.nodes()[N1] is nodes[N1]
         assert jobs[job].comment == ""
+        assert port.jobs()[held].is_held
+        cluster.run("scontrol", "release", str(held))
+        assert not port.jobs()[held].is_held
 
 
 def test_a_reason_that_the_scheduler_changed_is_seen_also_where_slurm_says_that_nothing_changed(

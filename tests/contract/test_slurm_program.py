@@ -47,7 +47,7 @@ def test_every_question_is_answered_in_its_form_and_a_bad_one_refused(program: s
     lines = [line.format(job=job) for line, _, _ in ASKED] + [f"fits {job} 0 - n1"]
     env = {**os.environ, **cluster.env, "ASAN_OPTIONS": "detect_leaks=0"}
     question = "".join(f"{line}\n" for line in [*lines, *REFUSED]).encode()
-    done = subprocess.run([program], input=question, env=env, capture_output=True, check=True, timeout=60.0)
+    done = subprocess.run([program], input=question, env=env, capture_output=True, check=True, timeout=300.0)
 
     rest = done.stdout
     for line, kind, form in ASKED:

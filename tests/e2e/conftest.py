@@ -26,12 +26,11 @@ from tests.e2e.story import Story
 
 HERE = Path(__file__).parent
 NODES = 6
-_IMPATIENT: Overrides = {
-    "capacity": {"capacity_backoff_s": [0.5, 1.0], "bringup_failures": 30, "bringup_failures_per_hour": 30}
-}
+_IMPATIENT: Overrides = {"capacity": {"capacity_backoff_s": [0.5, 1.0], "bringup_failures": 30}}
 _LOG_LINES = 40
 ONLY_LOCAL = (
     "test_benches",
+    "test_broken_reader",
     "test_deep.py",
     "test_deep_slow",
     "test_elastic.py",

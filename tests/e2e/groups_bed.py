@@ -25,7 +25,7 @@ HEAD_S = 20.0
 _REGION = "steward-1"
 _KEY = "AKIDENDTOENDTESTS001"
 _GONE_S = 60.0
-_RATES = {"reads_per_s": 1000, "writes_per_s": 1000, "read_burst_count": 1000, "write_burst_count": 1000}
+_RATES = {"reads_per_s": 1000, "writes_per_s": 1000}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from steward_bed.bed import Backend
 from steward_bed.faults import FaultKind
 from tests.e2e.elastic_runs import EXAMPLE, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, python_of
 from tests.e2e.on_node import agent_of
@@ -56,6 +57,14 @@ def test_scancel_of_the_base_ends_its_replicas_at_once_and_the_run(story: Story)
     assert story.job(replica).state in ("CANCELLED", "COMPLETED", "FAILED", "GONE")
     story.wait("the run is over", lambda: run.shown()["phase"] == "ended", 20.0)
     assert story.job(run.job).restarts == 0, "who ends a run by hand does not want it back"
+    if story.bed.spec.backend is Backend.DOCKER:  # the local bed has no accounting
+        assert_none_is_runaway(story)
+
+
+def assert_none_is_runaway(story: Story) -> None:
+    """No replica runs on in the database."""
+    shown = ["sacctmgr", "--noheader", "show", "runawayjobs"]
+    story.wait("no job is runaway", lambda: "No runaway jobs" in story.bed.run(shown, check=False).text, 30.0)
 
 
 def test_replicas_end_as_soon_as_their_base_begins_to_end(story: Story) -> None:

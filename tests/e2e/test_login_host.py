@@ -63,7 +63,7 @@ def explained(asker: Client, job: str) -> str:
 
 
 def jobs_of(asker: Client) -> list[str]:
-    return [str(job["id"]) for job in asker.jobs()]
+    return [str(job["id"]) for job in asker.array("/v1/jobs")]
 
 
 def test_a_user_reads_his_own_job_whole_and_others_read_what_slurm_shows(story: Story) -> None:

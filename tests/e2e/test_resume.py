@@ -59,7 +59,7 @@ def test_a_step_that_lost_a_node_runs_again_though_its_other_tasks_ended_well(st
 def test_with_the_spare_outside_the_job_is_requeued_and_runs(story: Story, who: str) -> None:
     task = task_script(story)
     script = story.script("train.sh", f"srun bash {task}\n")
-    job = story.submit(script, "--auto-resume=1", "-N4", "-n4", "--gres=gpu:8")
+    job = story.submit(script, "--auto-resume=1", "-N4", "-n4", "--gres=gpu:8", "--exclusive")
     story.wait("four tasks run", lambda: len(started(story)) == 4)
     batch_host = story.job(job).batch_host
     victim = batch_host if who == "the batch host" else next(n for n in started(story) if n != batch_host)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from steward_bed.bed import Backend
+from tests.e2e.changed_conf import changed_conf
 from tests.e2e.story import Story
 
 REPAIR_S = 120.0
@@ -59,3 +60,16 @@ def test_what_passes_by_itself_is_left_alone(story: Story, reason: str) -> None:
     story.wait("it is seen", lambda: reason in story.explain("n4"), 30.0)
     assert story.events("node.slurm_reason", since=began) == story.cases("n4", since=began) == []
     story.bed.run(["scontrol", "update", "nodename=n4", "state=resume"])
+
+
+def test_a_reboot_by_slurm_that_does_not_come_about_is_done_by_the_provider(story: Story) -> None:
+    """Slurm writes under the login of the person who ordered it, and appends word by word."""
+    before, began = story.instance("n3"), time.time()
+    with changed_conf(story.bed, lambda conf: f"{conf}\nRebootProgram=/bin/true\nResumeTimeout=5\n"):
+        story.bed.run(["scontrol", "reboot", "n3"])
+        story.wait("Slurm says so", lambda: "reboot issued" in story.explain("n3"), 30.0)
+        assert story.cases("n3", since=began) == []
+        case = story.wait_case("n3", "closed", REPAIR_S, since=began)
+    assert (case["check"], case["rung"], case["why"]["rule"]) == ("slurm.reboot_timeout", "reboot", "node.slurm_reason")
+    assert story.node_state("n3") == "IDLE"
+    assert story.instance("n3") == before

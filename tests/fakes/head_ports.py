@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
+from steward.model.action import Action, AgentAction, AgentsAction
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName
@@ -15,22 +15,18 @@ from steward.model.notify import ChannelState
 from steward.model.observed import AgentView
 from steward.model.witness import Address, Witness, WitnessSeen
 from steward.policy.job.ledger import Line, changed_lines, key_of
-from steward.ports import LedgerQuery, PortError, Stale
+from steward.ports import AgentPort, LedgerQuery, PortError, Stale, StorePort
 from tests.fakes.until import FACT_S
 
 
 @dataclass(kw_only=True)
-class FakeAgents:
+class FakeAgents(AgentPort):
     """`waiting` are the shims that wait; `answers` what they were told, in order."""
 
     waiting: dict[AskId, Ask] = field(default_factory=dict)
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     checked: list[frozenset[NodeName]] = field(default_factory=list)
-    let_go_of: list[LetGo] = field(default_factory=list)
-    stacks_of: list[CollectStacks] = field(default_factory=list)
-    set_ups: list[SetUpNode] = field(default_factory=list)
-    mends: list[MendNode] = field(default_factory=list)
-    run_orders: list[ResizeRun | SubmitReplica] = field(default_factory=list)
+    orders: list[AgentAction | AgentsAction] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
     looked_at_by: dict[NodeName, tuple[Address, frozenset[NodeName]]] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
@@ -56,26 +52,10 @@ class FakeAgents:
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
         self.checked.append(nodes)
 
-    def let_go(self, order: LetGo) -> None:
-        self.let_go_of.append(order)
-
-    def collect_stacks(self, order: CollectStacks) -> None:
-        self.stacks_of.append(order)
-
-    def mend(self, order: MendNode) -> None:
-        if order.node in self.table and not self.table[order.node].connected:
-            raise Stale(f"the agent of {order.node} is not connected")
-        self.mends.append(order)
-
-    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
-        if order.node in self.table and not self.table[order.node].connected:
-            raise Stale(f"the agent of {order.node} is not connected")
-        self.run_orders.append(order)
-
-    def set_up(self, order: SetUpNode) -> None:
-        if order.node in self.table and not self.table[order.node].connected:
-            raise Stale(f"the agent of {order.node} is not connected")
-        self.set_ups.append(order)
+    def order(self, action: AgentAction | AgentsAction) -> None:
+        if isinstance(action, AgentAction) and action.node in self.table and not self.table[action.node].connected:
+            raise Stale(f"the agent of {action.node} is not connected")
+        self.orders.append(action)
 
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         self.looked_at_by[node] = (slurmd, peers)
@@ -85,7 +65,7 @@ class FakeAgents:
 
 
 @dataclass(kw_only=True)
-class FakeStore:
+class FakeStore(StorePort):
     """What survives a kill. `refuse` is raised by every write until it is None again; `wrote` is told of each write."""
 
     memory: Memory = field(default_factory=Memory)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, Starter
-from steward.adapters.wire.order_messages import SetUpOrder
+from steward.model.action import SetUpNode
 from steward.model.health import Incarnation
-from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.ids import BootId, InstanceId, Key, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState
+from steward.model.why import Why
 from tests.fakes.until import FACT_S, until
 
 CONFIG = json.dumps(
@@ -66,24 +67,27 @@ class NodeDisk:
         hooks: tuple[str, str] = ("on_create.sh", ""),
         sha256: str = "",
         limit_s: float = FACT_S,
-    ) -> SetUpOrder:
+    ) -> SetUpNode:
         lifecycle = Lifecycle(source=self.source.as_uri(), on_create=hooks[0], on_init_complete=hooks[1], sha256=sha256)
-        return SetUpOrder(
+        return SetUpNode(
+            key=Key(f"setup:{token}"),
+            why=Why(rule="test", text="new"),
+            node=self.here.node,
             token=token,
             lifecycle=lifecycle,
             timeout_s=limit_s,
             resource_config=CONFIG,
-            features=("worker", "steward"),
+            features=frozenset({"worker", "steward"}),
         )
 
-    def begin(self, order: SetUpOrder) -> SetupDir:
+    def begin(self, order: SetUpNode) -> SetupDir:
         """What an agent does on the order."""
         setup = SetupDir(self.root, order.token)
         setup.create(SetupJob(order=order, here=self.here))
         self.start(setup)
         return setup
 
-    def run(self, order: SetUpOrder) -> SetupReport:
+    def run(self, order: SetUpNode) -> SetupReport:
         """The final report."""
         setup = self.begin(order)
         until("the setup is over", lambda: _is_final(setup.report()))

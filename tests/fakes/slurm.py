@@ -3,7 +3,7 @@
 What Steward does is SlurmPort; what an admin, a user or a fault does are methods of the cluster behind it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -17,12 +17,18 @@ from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
-from steward.ports import Permanent, Retryable, Stale
+from steward.ports import Permanent, Retryable, SlurmPort, Stale
+from tests.fakes.derive import derived
 from tests.fakes.slurm_cluster import HOLDS, FakeCluster
 
 
-class FakeSlurm(FakeCluster):
-    """SlurmPort."""
+def _command(name: str) -> Callable[..., None]:
+    return lambda slurm, *given, **named: slurm._answer()
+
+
+@derived(SlurmPort, _command)
+class FakeSlurm(FakeCluster, SlurmPort):
+    """A command that is not here changes nothing that Slurm shows to Steward."""
 
     @classmethod
     def with_nodes(cls, *names: str, cpus: int = 4) -> Self:

@@ -30,18 +30,21 @@ def decides_on_a_failure(cluster: Cluster) -> None:
     await_fact("a failed job is decided on", lambda: bool(cluster.on(HEAD, decided, check=False).strip()), 30.0)
 
 
-_SHOW_GPUS = """
+_HAS_TWO_GPUS = """
+for slot in 10 11; do
+    touch /dev/fake-gpu$((slot - 10))
+    mkdir -p /proc/driver/nvidia/gpus/0000:$slot:00.0
+    echo Model: fake > /proc/driver/nvidia/gpus/0000:$slot:00.0/information
+done
+echo 'gpus 2' > /var/tmp/gpus
+"""
+_SHOW_GPUS = f"""
 case $(hostname) in n2 | n3)
     mount -t tmpfs none /proc/driver
-    for slot in 10 11; do
-        touch /dev/fake-gpu$((slot - 10))
-        mkdir -p /proc/driver/nvidia/gpus/0000:$slot:00.0
-        echo Model: fake > /proc/driver/nvidia/gpus/0000:$slot:00.0/information
-    done
+    {_HAS_TWO_GPUS}
     cp /shared/site/libnvidia-ml.so.1 /usr/lib/ && ldconfig
     mkdir -p /etc/systemd/system.conf.d
-    printf '[Manager]\\nDefaultEnvironment=FAKE_NVML=/var/tmp/gpus\\n' > /etc/systemd/system.conf.d/gpus.conf
-    echo 'gpus 2' > /var/tmp/gpus ;;
+    printf '[Manager]\\nDefaultEnvironment=FAKE_NVML=/var/tmp/gpus\\n' > /etc/systemd/system.conf.d/gpus.conf ;;
 esac
 """
 """Two GPUs in each of two nodes, made of files and the project's fake NVML."""
@@ -56,7 +59,10 @@ def _expect_gpus(cluster: Cluster) -> None:
 
 
 def loses_a_gpu(cluster: Cluster) -> None:
-    """Each node has to have what Slurm's own Gres, and the site, say of it: a node without GPUs needs none."""
+    """Each node has to have what Slurm's own Gres, and the site, say of it: a node without GPUs needs none.
+
+    At the end an admin puts the GPUs back and resumes the nodes.
+    """
     for node, left in (("n2", "0"), ("n3", "1")):
         gone = "" if left == "0" else "/0000:11:00.0"
         lost = (
@@ -69,6 +75,12 @@ def loses_a_gpu(cluster: Cluster) -> None:
     print(told)
     if "n1" in told:
         raise Unproved("a node without GPUs is told to be wrong")
+    for node in ("n2", "n3"):
+        cluster.on(node, f"{_HAS_TWO_GPUS}\nsystemctl restart steward-agent")
+        passed = f"steward checks {node} | grep -cE '^(gpu|slurm.gres) +passed'"
+        await_fact(f"{node} has its GPUs", lambda: cluster.on(HEAD, passed, check=False).strip() == "2", 60.0)  # noqa: B023
+        cluster.on(HEAD, f"scontrol update nodename={node} state=resume")
+        cluster.await_service(node)
 
 
 _BMC = '#!/bin/sh\necho "$2" >> /var/lib/steward/bmc\n'

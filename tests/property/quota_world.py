@@ -14,7 +14,7 @@ from steward.model.desired import QuotaPolicy
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.quota import ComputeQuota
-from steward.policy.quota.flavors import parse_tres
+from steward.policy.facts.tres import parse_tres
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, written
 from tests.builders.quota_site import MINE, a_site, runs, settled, waits

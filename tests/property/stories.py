@@ -41,7 +41,6 @@ QUICK = acts(
     node_repairs=50,
     replacements_per_hour=100,
     budgets=LadderPolicy(
-        restart_timeout_s=20.0,
         reset_timeout_s=20.0,
         reboot_timeout_s=60.0,
         hardware_repairs=50,

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, SetFeature
+from steward.model.agent_tables import HealthPolicy
 from steward.model.case import Step
-from steward.model.desired import Desired, HealthPolicy
+from steward.model.desired import Desired
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.instance import Slot

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steward.adapters.codec import codec, decode, encode
 from steward.adapters.store import sections
-from steward.adapters.store.codec import codec, decode, encode
 from steward.model.action import Action
 from steward.model.case import Case, Step
 from steward.model.events import Event

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from steward.model.desired import Desired, HealthPolicy
+from steward.model.agent_tables import HealthPolicy
+from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan

@@ -12,7 +12,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.blame import LEAST_USERS, nodes_failing_other_users
+from steward.policy.facts.blame import EVIDENCE_AFTER_S, EVIDENCE_BEFORE_S, LEAST_USERS, nodes_failing_other_users
 from steward.policy.facts.crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
 from steward.policy.job.exclude import is_short_without
 from steward.policy.job.places import rivals
@@ -121,12 +121,12 @@ def test_a_job_is_short_when_too_few_sound_nodes_that_are_free_or_its_own_are_le
 @settings(max_examples=200)
 @given(pictures(), st.integers(1, 3))
 def test_bad_company_is_of_several_others_whose_jobs_failed_there_lately(picture: Picture, uid: int) -> None:
-    draft, rules = draft_of(picture), picture.want.resume
+    draft = draft_of(picture)
     by_node: dict[NodeName, list[JobId]] = {}
     for id in sorted(picture.seen.jobs):
         job = picture.seen.jobs[id]
         counts = len(job.nodes) == 1 and job.user_id != uid and job.state in FAILED and job.ended is not None
-        if counts and T0 - rules.evidence_before_s <= (job.ended or 0.0) <= T0 + rules.evidence_after_s:
+        if counts and T0 - EVIDENCE_BEFORE_S <= (job.ended or 0.0) <= T0 + EVIDENCE_AFTER_S:
             by_node.setdefault(next(iter(job.nodes)), []).append(id)
     users = {node: {picture.seen.jobs[id].user_id for id in ids} for node, ids in by_node.items()}
     bad = {node: ids for node, ids in by_node.items() if len(users[node]) >= LEAST_USERS}

@@ -1,4 +1,4 @@
-"""Files that Steward's processes keep on disk, and folders in which root works.
+"""Files and folders on disk, written so that neither a crash nor another user can spoil them.
 
 A file is replaced whole, as bytes or as JSON, by one writer at a time. In root's folders no other user may change
 anything, and what others left is removed safely.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from steward.adapters.process import Failed, run
+from steward.model.text import cause
 from steward.ports import Retryable
 
 _OURS = 0o600
@@ -78,7 +79,7 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         write_whole(path, json.dumps(value, separators=(",", ":")), sync=sync)
     except OSError as error:
-        raise Retryable(f"cannot write {path}: {error}") from error
+        raise Retryable(f"cannot write {path}: {cause(error)}") from error
 
 
 @contextmanager
@@ -119,7 +120,9 @@ class StateFile(Generic[T]):
             with locked(self.path.with_suffix(".lock")):
                 yield self.load()
         except OSError as error:
-            raise Retryable(f"{self.whose}: {self.path}: {error}; SlurmUser must be able to write there") from error
+            raise Retryable(
+                f"{self.whose}: {self.path}: {cause(error)}; SlurmUser must be able to write there"
+            ) from error
 
     def load(self) -> T:
         try:
@@ -127,7 +130,7 @@ class StateFile(Generic[T]):
         except FileNotFoundError:
             return self.empty()
         except OSError as error:
-            raise Retryable(f"{self.whose}: {self.path}: {error}") from error
+            raise Retryable(f"{self.whose}: {self.path}: {cause(error)}") from error
         try:
             return self.of_json(json.loads(text))
         except (ValueError, TypeError, KeyError) as error:

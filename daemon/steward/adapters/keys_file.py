@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from steward.model.access import AccessKey
-from steward.model.setting_types import Section
+from steward.model.section import Section
 from steward.model.settings.errors import dotted
 from steward.ports import Permanent
 

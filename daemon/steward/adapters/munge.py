@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from steward.model.port_error import Permanent, Retryable
+from steward.model.text import cause
 
 if TYPE_CHECKING:
     from steward.ports import MungePort
@@ -128,7 +129,7 @@ def _load() -> tuple[Any, Any]:
         # Calls through PyDLL keep the interpreter lock: to release it costs a millisecond while other threads compute.
         lib, quick = ctypes.CDLL(_LIBRARY), ctypes.PyDLL(_LIBRARY)
     except OSError as error:
-        raise Permanent(f"{_LIBRARY} cannot be loaded ({error}): install libmunge2 (or munge-libs)") from None
+        raise Permanent(f"{_LIBRARY} cannot be loaded ({cause(error)}): install libmunge2 (or munge-libs)") from None
     pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     quick.munge_ctx_create.restype = pointer
     quick.munge_ctx_destroy.argtypes = [pointer]

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from email.policy import default
 from email.utils import formatdate
 from pathlib import Path
 
@@ -67,10 +68,14 @@ class Mail:
         pipe(argv, bytes(mail(message, self.to, self.sender, self.cluster)), self.timeout_s)
 
 
+_SEVEN_BIT = default.clone(cte_type="7bit")
+"""For mail servers that take only ASCII: other texts are encoded."""
+
+
 def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> EmailMessage:
     """Return the message as mail. Texts of events are hostile: in a header they are one printable line."""
     told = fields(message, cluster)
-    found = EmailMessage()
+    found = EmailMessage(policy=_SEVEN_BIT)
     found["Subject"] = told["title"]
     found["From"] = sender
     found["To"] = ", ".join(to)

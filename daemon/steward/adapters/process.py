@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from steward.model.text import cause
 from steward.ports import Retryable
 
 _CHUNK = 65536
@@ -136,7 +137,7 @@ def _start(argv: Sequence[str], **options: Any) -> Child:
     try:
         return subprocess.Popen(list(argv), start_new_session=True, **options)
     except (OSError, ValueError) as error:
-        raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
+        raise Failed(f"cannot start `{show(' '.join(argv))}`: {cause(error)}") from error
 
 
 def end(child: Child, timeout_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""Reads the settings file, and compares it with the catalogue of checks."""
+"""The settings file in use."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from steward.checks import known
 from steward.checks.known import limits_of
 from steward.model.desired import Desired
 from steward.model.settings import Problem, Settings, SettingsError, parse
+from steward.model.text import cause
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Settings:
@@ -28,8 +29,8 @@ def _text(where: Path) -> str:
     except OthersMayChange as error:
         raise SettingsError(str(where), [Problem(key="", text=str(error))]) from error
     except (OSError, UnicodeDecodeError) as error:
-        remedy = "write it (docs/config.md), or name another with --config or STEWARD_CONFIG"
-        problem = Problem(key="", text=f"cannot be read ({error}): {remedy}")
+        remedy = "`steward init` writes a first one; another file is named with --config or STEWARD_CONFIG"
+        problem = Problem(key="", text=f"cannot be read ({cause(error)}): {remedy}")
         raise SettingsError(str(where), [problem]) from error
 
 

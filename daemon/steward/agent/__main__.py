@@ -24,7 +24,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="steward-agent", description="Steward's agent on a compute node.")
     where = settings_path(None, os.environ)
     parser.add_argument("--config", type=Path, default=where, metavar="FILE", help=f"settings (now: {where})")
-    parser.add_argument("--node", default="", metavar="NAME", help="Slurm's name of this node (default: hostname -s)")
+    parser.add_argument("--node", default="", metavar="NAME", help="Slurm's name of this node (default: by slurm.conf)")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser.parse_args(argv)
 

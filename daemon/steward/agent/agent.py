@@ -4,15 +4,16 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from steward.adapters.wire.codec import number, text
+from steward.adapters.codec import number, text
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import StacksOrder, facts_of, stacks_of
-from steward.adapters.wire.messages import LetGoOrder, answer_of, let_go_of
-from steward.adapters.wire.order_messages import LookOrder, MendOrder, look_of, mend_of
+from steward.adapters.wire.job_messages import facts_of
+from steward.adapters.wire.messages import answer_of
+from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, mend_of, stacks_of
 from steward.agent.desk import JobDesk
 from steward.agent.link import HeadLink
 from steward.agent.tasks import together
-from steward.model.ids import JobId
+from steward.model.action import CollectStacks, LetGo, MendNode
+from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier
 
@@ -54,14 +55,14 @@ class AgentPart(Reports, Protocol):
 class MendHandler(Reports, Protocol):
     """The light repairs of this node, as the agent calls them."""
 
-    def obey(self, order: MendOrder) -> None:
+    def obey(self, order: MendNode) -> None:
         """Start the repair, or report its result again, without blocking."""
 
 
 class LetGoHandler(Protocol):
     """The cleanup of lost runs, as the agent calls it."""
 
-    def obey(self, order: LetGoOrder) -> None:
+    def obey(self, order: LetGo) -> None:
         """Start ending the leftover slurmstepds of a lost run, without blocking."""
 
 
@@ -75,7 +76,7 @@ class FactsListener(Protocol):
 class StacksHandler(Protocol):
     """The collection of stacks, as the agent calls it."""
 
-    def obey(self, order: StacksOrder) -> None:
+    def obey(self, order: CollectStacks) -> None:
         """Start collecting the stacks of a job's tasks, without blocking."""
 
 
@@ -92,6 +93,7 @@ class Agent:
     def __init__(
         self,
         *,
+        node: NodeName,
         link: HeadLink,
         desk: JobDesk,
         past: FactsListener,
@@ -106,6 +108,7 @@ class Agent:
         elastic: AgentPart,
         notifier: Notifier,
     ) -> None:
+        self._node = node
         self._link = link
         self._desk = desk
         self._past = past
@@ -136,13 +139,13 @@ class Agent:
             case "check_now":
                 self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
             case "let_go":
-                self._letting_go.obey(let_go_of(frame))
+                self._letting_go.obey(let_go_of(frame, self._node))
             case "stacks":
-                self._stacks.obey(stacks_of(frame))
+                self._stacks.obey(stacks_of(frame, self._node))
             case "look":
                 self._peers.obey(look_of(frame))
             case "mend":
-                self._mending.obey(mend_of(frame))
+                self._mending.obey(mend_of(frame, self._node))
             case "elastic":
                 self._elastic.hear(frame)
             case "set_up":

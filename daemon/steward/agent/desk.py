@@ -182,7 +182,7 @@ class JobDesk:
             decision.set_result(STOP if senseless else (answer, exclude))
 
     def _may_say(self, line: Line, peer: int) -> bool:
-        """Return whether this user may send this line: exits only slurmstepd, the rest anyone whose job it may be."""
+        """Return whether this user may send this line: exits only of slurmstepd, else lines of its own jobs."""
         if peer in self._trusted:
             return True
         match line:
@@ -202,6 +202,7 @@ class JobDesk:
             at=self._clock.now(),
             elastic=line.elastic,
             has_steps=line.step is not None,
+            has_detached=line.detached,
         )
         if self._opted.add(opted, sure=sure):
             self._news.add(opted, sure=sure)

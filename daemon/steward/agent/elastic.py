@@ -19,8 +19,6 @@ from steward.adapters.node.elastic_start import CoordinatorPlace, listen
 from steward.adapters.node.jobs_here import Base
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.elastic_messages import (
-    Resize,
-    Submit,
     elastic_order_frame,
     elastic_order_of,
     elastic_word_frame,
@@ -29,6 +27,7 @@ from steward.adapters.wire.elastic_messages import (
 from steward.adapters.wire.frames import Frame, Malformed, why_unsendable
 from steward.agent.elastic_line import ElasticLine, read_runs, write_runs
 from steward.agent.link import HeadConnection
+from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.ask import OptedIn
 from steward.model.elastic import MAX_FAILED, Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
 from steward.model.ids import JobId, NodeName
@@ -197,16 +196,16 @@ class Elastic:
 
     def hear(self, frame: Frame) -> None:
         """Take an order of the head without blocking: resize a run or submit a replica. Raises Malformed."""
-        order = elastic_order_of(frame)
+        order = elastic_order_of(frame, self._node)
         run = self._runs.get(order.run)
         if run is None or run.base is None:
             log.info("an order for a run that is not here run=%d", order.run)
             return
         match order:
-            case Resize():
-                log.info("resize run=%d generation=%d why=%r", order.run, order.generation, order.why)
+            case ResizeRun():
+                log.info("resize run=%d generation=%d why=%r", order.run, order.generation, order.why.text)
                 run.line.send({**elastic_order_frame(order), "elastic": order.run})
-            case Submit():
+            case SubmitReplica():
                 self._submit(run, order)
 
     async def run(self) -> None:
@@ -282,11 +281,11 @@ class Elastic:
 
         self._do(start, run, "start of the coordinator")
 
-    def _submit(self, run: _Run, order: Submit) -> None:
+    def _submit(self, run: _Run, order: SubmitReplica) -> None:
         if order.token in run.tokens:
             return
         run.tokens = [*run.tokens, order.token][-_MAX_TOKENS:]
-        log.info("replica run=%d token=%s nodes=%d why=%r", order.run, order.token, order.nodes, order.why)
+        log.info("replica run=%d token=%s nodes=%d why=%r", order.run, order.token, order.nodes, order.why.text)
         asked = {
             "nodes": str(order.nodes),
             "comment": replica_comment(order.run, order.token),

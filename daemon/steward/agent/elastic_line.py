@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters import proc
+from steward.adapters.codec import text, whole
 from steward.adapters.files import read_json, write_json
 from steward.adapters.node.elastic_start import CoordinatorPlace
 from steward.adapters.offload import Threads
-from steward.adapters.socket_path import peer_of
-from steward.adapters.wire.codec import text, whole
+from steward.adapters.socket_owner import peer_of
 from steward.adapters.wire.frames import Malformed, strict_json
 from steward.adapters.wire.messages import opted_of, opted_record, record_of
 from steward.model.ask import OptedIn

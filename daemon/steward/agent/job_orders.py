@@ -15,12 +15,12 @@ from steward.adapters.node import job_look, job_processes
 from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import MAX_BUNDLE, StacksOrder, bundle_frames
-from steward.adapters.wire.messages import LetGoOrder
+from steward.adapters.wire.job_messages import MAX_BUNDLE, bundle_frames
 from steward.agent.job_folder import STACKS, JobFolders
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
 from steward.agent.tasks import OneEach
+from steward.model.action import CollectStacks, LetGo
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.ports import PortError
@@ -63,7 +63,7 @@ class LostRunCleanup:
         self._room = Threads(_ROOM_THREADS)
         self._tasks = OneEach[JobId]()
 
-    def obey(self, order: LetGoOrder) -> None:
+    def obey(self, order: LetGo) -> None:
         """Start carrying out the order, or log why it does not apply."""
         skew, known = self._skew_s(), self._opted.of(order.job)
         if order.job in self._tasks:
@@ -92,7 +92,7 @@ class LostRunCleanup:
         """Wait until no order is being carried out."""
         await self._tasks.rest()
 
-    async def _end(self, order: LetGoOrder, uid: int | None, before: float) -> None:
+    async def _end(self, order: LetGo, uid: int | None, before: float) -> None:
         try:
             ended = await self._of_user.of(-1 if uid is None else uid).call(
                 lambda: self._stepds.end_idle(order.job, uid, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
@@ -103,7 +103,12 @@ class LostRunCleanup:
         for stepd in ended:
             pid = stepd.process.pid
             log.warning(
-                "let go job=%d step=%s pid=%d restart=%d why=%r", order.job, stepd.step, pid, order.restart, order.why
+                "let go job=%d step=%s pid=%d restart=%d why=%r",
+                order.job,
+                stepd.step,
+                pid,
+                order.restart,
+                order.why.text,
             )
 
 
@@ -135,7 +140,7 @@ class Stacks:
         self._threads, self._written, self._pids = threads, written, pids or _pids
         self._tasks = OneEach[JobId]()
 
-    def obey(self, order: StacksOrder) -> None:
+    def obey(self, order: CollectStacks) -> None:
         """Post the jobs' progress and start collecting the stacks, without blocking."""
         # a running job may only seem to stand still, because the head's clock was set forward since the last report
         for frame in self._progress():
@@ -153,22 +158,22 @@ class Stacks:
         """Wait until no order is being carried out."""
         await self._tasks.rest()
 
-    async def _collect(self, order: StacksOrder, opted: OptedIn) -> None:
+    async def _collect(self, order: CollectStacks, opted: OptedIn) -> None:
         try:
             text = await self._threads.call(
                 lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:
-            text = f"the agent of {self._node} could not look: {error}\n"
+            text = f"the agent of {self._node} failed to read the stacks: {error}\n"
         log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
         self._tell(order, text)
 
-    def _tell(self, order: StacksOrder, text: str) -> None:
+    def _tell(self, order: CollectStacks, text: str) -> None:
         """Post the text to the head, even if it only says that there are no stacks: the head waits for an answer."""
         for frame in bundle_frames(order.name, text):
             self._head.post(frame)
 
-    def _look(self, order: StacksOrder, opted: OptedIn) -> str:
+    def _look(self, order: CollectStacks, opted: OptedIn) -> str:
         pids = self._pids(opted)[:_MAX_PROCESSES]
         said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
         if order.signal and order.signal == opted.mode.stacks:

@@ -1,4 +1,4 @@
-"""The kernel log, judged line by line; its events outlive a restart of the agent and end with the boot."""
+"""The kernel log, judged line by line. Its events outlive a restart of the agent and end with the boot."""
 
 import asyncio
 import contextlib

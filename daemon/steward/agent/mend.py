@@ -1,11 +1,4 @@
-"""The light repairs of this node on the head's order, once per token and boot, and the agent's own restart of munged.
-
-An order is written down before it is carried out: an agent that is killed in between never does it a second time, but
-reports an unknown result, and the head goes up a rung.
-
-While munged does not answer, the agent cannot sign its frames: its connection ends and the head cannot order a restart.
-So the agent restarts munged by itself, as seldom as the head would.
-"""
+"""The light repairs of this node on the head's order, once per token and boot."""
 
 import asyncio
 import logging
@@ -17,11 +10,12 @@ from typing import Any, Protocol
 from steward.adapters.files import read_json, write_json
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.order_messages import MendOrder, mended_frame, mended_of
+from steward.adapters.wire.order_messages import mended_frame, mended_of
 from steward.agent.link import Outbox
+from steward.model.action import MendNode
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
-from steward.ports import Clock, MungePort, PortError, Retryable
+from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +71,7 @@ class Mending:
         """Return the report on the last order of this boot; empty if there was none."""
         return () if self._report is None else (mended_frame(self._report),)
 
-    def obey(self, order: MendOrder) -> None:
+    def obey(self, order: MendNode) -> None:
         """Start the repair, or report its result again if it was done; never block."""
         if self._task is not None:
             return
@@ -91,8 +85,7 @@ class Mending:
         """Restart a unit without an order of the head, after the current repair; return the error, empty on success."""
         while self._task is not None:
             await self.rest()
-        order = MendOrder(rung=Advice.RESTART_SERVICE, target=unit, token="")
-        task = asyncio.get_running_loop().create_task(self._error_of(order))
+        task = asyncio.get_running_loop().create_task(self._error_of(Advice.RESTART_SERVICE, unit))
         self._task = task
         task.add_done_callback(lambda _: self._rested())
         return await task
@@ -105,11 +98,11 @@ class Mending:
     def _rested(self) -> None:
         self._task = None
 
-    async def _carry_out(self, order: MendOrder) -> None:
+    async def _carry_out(self, order: MendNode) -> None:
         log.warning("mend begins rung=%s target=%s token=%s", order.rung.value, order.target, order.token)
         try:
             self._save(MendReport(token=order.token, error=CUT_OFF, at=self._clock.now()))
-            error = await self._error_of(order)
+            error = await self._error_of(order.rung, order.target)
         except PortError as failure:
             error = str(failure)
         self._report = MendReport(token=order.token, error=error, at=self._clock.now())
@@ -120,22 +113,22 @@ class Mending:
         except PortError as failure:
             log.warning("mend not saved why=%r", str(failure))
 
-    async def _error_of(self, order: MendOrder) -> str:
-        """Carry out the order; return the error, empty on success."""
+    async def _error_of(self, rung: Advice, target: str) -> str:
+        """Carry out the rung; return the error, empty on success."""
         try:
-            await self._do(order)
+            await self._do(rung, target)
         except (PortError, OSError) as failure:
             return str(failure) or type(failure).__name__
         return ""
 
-    async def _do(self, order: MendOrder) -> None:
+    async def _do(self, rung: Advice, target: str) -> None:
         began = self._clock.now()
-        if order.rung is Advice.RESET_GPU:
-            names = await self._blocking(lambda: self._mender.reset(order.target))
+        if rung is Advice.RESET_GPU:
+            names = await self._blocking(lambda: self._mender.reset(target))
             self._after.forget(names, began)
         else:
-            await self._blocking(lambda: self._restart(order.target))
-            self._after.forget((order.target,), began)
+            await self._blocking(lambda: self._restart(target))
+            self._after.forget((target,), began)
         await self._after.start_anew(_LOOK_AGAIN_S)
 
     def _restart(self, unit: str) -> tuple[str, ...]:
@@ -162,91 +155,3 @@ class Mending:
         except Malformed as error:
             log.warning("mend state dropped why=%r", str(error))
             return None
-
-
-UNIT = "munge.service"
-LOOKS = 3
-BETWEEN_S = 2.0
-"""The interval of `LOOKS` failed calls after which munged counts as dead; a restart or an upgrade takes less."""
-PER_HOUR = 2
-_HOUR_S = 3600.0
-_ASK_S = 10.0
-Restart = Callable[[str], Awaitable[str]]
-"""Restart a unit; return the error, empty on success."""
-
-
-class MungeCare:
-    """The agent's own restarts of munged; the file `path` keeps their times."""
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        munge: MungePort,
-        threads: Threads,
-        clock: Clock,
-        between_s: float = BETWEEN_S,
-    ) -> None:
-        self._path, self._munge = path, munge
-        self._threads, self._clock, self._between_s = threads, clock, between_s
-        self._loop = asyncio.get_running_loop()
-        self._bell = asyncio.Event()
-        self._is_given_up = False
-
-    def no_answer(self, why: str) -> None:
-        """Take note, from any thread, that a call to munged got no answer."""
-        self._loop.call_soon_threadsafe(self._bell.set)
-
-    async def run(self, restart: Restart) -> None:
-        """Look after munged whenever a call got no answer, until cancelled."""
-        while True:
-            await self._bell.wait()
-            self._bell.clear()
-            await self.turn(restart)
-
-    async def turn(self, restart: Restart) -> None:
-        """Restart munged if it is dead."""
-        if why := await self._why_dead():
-            await self._mend(why, restart)
-        else:
-            self._is_given_up = False
-
-    async def _why_dead(self) -> str:
-        """Return why munged does not answer `LOOKS` calls in a row; empty if it answers one."""
-        for look in range(LOOKS):
-            if look:
-                await asyncio.sleep(self._between_s)
-            try:
-                await self._threads.call(lambda: self._munge.encode(b""), name="munge care", timeout_s=_ASK_S)
-            except Retryable as error:
-                why = str(error)
-            except PortError:
-                return ""  # munged answers, if only with a refusal
-            else:
-                return ""
-        return why
-
-    async def _mend(self, why: str, restart: Restart) -> None:
-        done = self._restarts()
-        if len(done) >= PER_HOUR:
-            if not self._is_given_up:
-                log.error(
-                    "munge dead why=%r restarts=%d: no more restarts within the hour: look at munged", why, len(done)
-                )
-            self._is_given_up = True
-            return
-        log.warning("munge dead why=%r restart=%d of %d in an hour", why, len(done) + 1, PER_HOUR)
-        try:
-            write_json(self._path, [*done, self._clock.now()])
-        except PortError as error:
-            log.error("munge not restarted why=%r", str(error))
-            return
-        failure = await restart(UNIT)
-        log.warning("munge restart ended why=%r", failure or "done")
-
-    def _restarts(self) -> list[float]:
-        """Return the times at which the agent restarted munged within the last hour."""
-        kept: Any = read_json(self._path)
-        now = self._clock.now()
-        times = kept if isinstance(kept, list) else []
-        return [at for at in times if isinstance(at, int | float) and now - _HOUR_S < at <= now]

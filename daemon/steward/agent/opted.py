@@ -61,7 +61,11 @@ class _Word:
     def says(self, opted: OptedIn) -> bool:
         """Return whether this word already holds all that `opted` says."""
         same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends them
-        is_news = (opted.has_steps and not self.opted.has_steps) or opted.left not in ("", self.opted.left)
+        is_news = (
+            (opted.has_steps and not self.opted.has_steps)
+            or (opted.has_detached and not self.opted.has_detached)
+            or opted.left not in ("", self.opted.left)
+        )
         return same_sizes and not is_news and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
@@ -134,6 +138,7 @@ class OptedBook:
             opted,
             elastic=opted.elastic or before.elastic,
             has_steps=opted.has_steps or before.has_steps,
+            has_detached=opted.has_detached or before.has_detached,
             left=opted.left or before.left,
         )
         words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=of_run.out)}

@@ -259,5 +259,6 @@ def _essence(findings: Iterable[Finding]) -> object:
     """Return the part of the findings whose change is news: not the text of a state, which changes with every look."""
     # `at` is news: it distinguishes a check with an unknown result from a check that has not looked yet
     return [
-        (one.check, one.outcome, one.severity, one.advice, one.at, one.text if one.event else None) for one in findings
+        (one.check, one.outcome, one.severity, one.advice, one.at, one.good_since, one.text if one.event else None)
+        for one in findings
     ]

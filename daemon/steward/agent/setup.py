@@ -14,8 +14,9 @@ from typing import Protocol, TypeVar
 from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, last_run, prune
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.order_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
+from steward.adapters.wire.order_messages import CHUNK, LogChunk, SetUpParts, setup_frame, setup_log_frame
 from steward.agent.link import HeadConnection
+from steward.model.action import SetUpNode
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Clock, PortError
 
@@ -66,7 +67,7 @@ class Setups:
         self._root, self._here, self._head, self._start = root, here, head, start
         self._threads, self._clock = threads, clock
         self._parts = SetUpParts()
-        self._next: SetUpOrder | None = None
+        self._next: SetUpNode | None = None
         self._current: SetupDir | None = None
         self._report: SetupReport | None = None
         self._sent = 0
@@ -85,7 +86,7 @@ class Setups:
 
     def hear(self, frame: Frame) -> None:
         """Take a part of the head's order; a complete order replaces one that waits. Raises Malformed."""
-        order = self._parts.take(frame)
+        order = self._parts.take(frame, self._here.node)
         if order is None:
             return
         self._next = order
@@ -144,7 +145,7 @@ class Setups:
         if self._current is not None:
             self._report = self._current.report()
 
-    def _begin(self, order: SetUpOrder) -> SetupReport:
+    def _begin(self, order: SetUpNode) -> SetupReport:
         """Start the setup, unless one of this token is there already; return its first report."""
         setup = SetupDir(self._root, order.token)
         known = setup.job()
@@ -176,7 +177,7 @@ class Setups:
 
         return look
 
-    def _failed(self, order: SetUpOrder) -> SetupReport:
+    def _failed(self, order: SetUpNode) -> SetupReport:
         why = "the setup could not be started: see the log of the node's agent"
         return SetupReport(token=order.token, state=SetupState.FAILED, step="begin", why=why, at=self._clock.now())
 

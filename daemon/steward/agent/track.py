@@ -17,6 +17,7 @@ from steward.adapters.node.probe import KEEP_S
 from steward.adapters.offload import Threads
 from steward.checks.check import NO_NOTES, Check, Facts, Judgement, Notes, Past, Reading, unknown
 from steward.checks.samples import CheckStanding, SampleRule, after_look
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Finding, Incarnation, Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import Raw
@@ -131,7 +132,7 @@ class Track:
         facts: Facts,
         probes: ProbePort,
         clock: Clock,
-        rule: SampleRule,
+        health: HealthPolicy,
         interval_s: float,
         memory: CheckMemory,
     ) -> None:
@@ -141,7 +142,7 @@ class Track:
         self._facts = facts
         self._probes = probes
         self._clock = clock
-        self._rule = rule.of(check)
+        self._rule = SampleRule.of(health, check)
         self._memory = memory
         self._every_s = check.every_s or interval_s
         self._rounds = Rounds(facts.node, interval_s)
@@ -172,7 +173,7 @@ class Track:
 
     def start_anew(self) -> None:
         """Forget the standing and the look that is under way, and look soon."""
-        self.standing = CheckStanding()
+        self.standing = CheckStanding(passed_at=self.standing.passed_at)
         self._anew = loop_now()
         self.look_soon()
 

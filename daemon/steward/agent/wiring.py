@@ -36,7 +36,8 @@ from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.link import HeadLink
 from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
-from steward.agent.mend import AfterMend, Mending, MungeCare
+from steward.agent.mend import AfterMend, Mending
+from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook, keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
@@ -44,7 +45,6 @@ from steward.agent.setup import Setups
 from steward.agent.track import CheckMemory, Rounds, Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
-from steward.checks.samples import SampleRule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
 from steward.ports import Clock, MungePort, Permanent, PortError
@@ -60,7 +60,8 @@ _PEER_THREADS = 4
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
     """Run the agent of this node until cancelled. Raises Permanent when the agent cannot start."""
-    config = config.for_node(name := node_name(node or config.agent.node_name))
+    name = node_name(node or config.agent.node_name, conf_here(config.cluster.slurm_conf))
+    config = config.for_node(name)
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
     clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json")
     munge = Munge(str(config.cluster.munge_socket or ""))
@@ -79,6 +80,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     mending = _mending(config, name, who, link, clock, nvml=nvml, kernel=kernel, senses=senses)
     jobs = _jobs(config, name, link, opted, clock, nvml, folders)
     agent = Agent(
+        node=name,
         link=link,
         desk=desk,
         past=past,
@@ -249,7 +251,7 @@ def _senses(
     kernel: KernelWatch,
     munge: MungePort,
 ) -> Senses:
-    limits, health = config.checks, config.health
+    limits = config.checks
     facts = Facts(node=node, limits=limits, slurm_conf=conf_here(config.cluster.slurm_conf))
     probes = LocalProbes(
         skew_s=lambda: link.skew_s,
@@ -260,15 +262,16 @@ def _senses(
     )
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
 
-    rule = SampleRule(
-        bad_samples=health.bad_samples,
-        last_samples=health.last_samples,
-        clear_after_s=health.clear_after_s,
-    )
-
     def track(check: Check) -> Track:
-        interval_s = config.agent.check_interval_s
-        return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s, memory=memory)
+        return Track(
+            check,
+            facts=facts,
+            probes=probes,
+            clock=clock,
+            health=config.health,
+            interval_s=config.agent.check_interval_s,
+            memory=memory,
+        )
 
     results = config.agent.state_dir / f"results-{node}"
     return Senses(

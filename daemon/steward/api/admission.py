@@ -9,6 +9,7 @@ open on loopback. A request that was signed for another endpoint is refused.
 import asyncio
 import ipaddress
 import json
+import math
 import os
 import threading
 from collections import OrderedDict
@@ -154,6 +155,10 @@ _MAX_BUCKETS = 4096
 _MAX_SEEN = 65_536
 
 
+BURST_S = 2.0
+"""A caller may make the calls of this many seconds at once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """A rate limit: `burst` calls at once, then `per_s` calls a second."""
@@ -171,8 +176,8 @@ class _Bucket:
 def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
     """Return the rate limits for each caller, as set by the site."""
     return CallerLimits(
-        reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
-        writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
+        reads=Rate(per_s=api.reads_per_s, burst=math.ceil(BURST_S * api.reads_per_s)),
+        writes=Rate(per_s=api.writes_per_s, burst=math.ceil(BURST_S * api.writes_per_s)),
         now=now,
     )
 

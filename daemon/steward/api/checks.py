@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from steward.api.shapes import shape
 from steward.api.source import CheckBook
 from steward.checks.catalogue import ListedCheck, mode_by, site_check
@@ -13,6 +15,7 @@ from steward.model.ids import NodeName
 from steward.model.node_names import expand_nodes
 from steward.model.observed import AgentView
 from steward.model.order import CheckDeep, Refusal, RefusalKind
+from steward.model.text import printable
 from steward.policy.guards.lemons import Lemon, arithmetic, lemons
 from steward.views.explain_health import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
@@ -20,6 +23,16 @@ from steward.workflows.snapshot import Snapshot
 Json = dict[str, Any]
 _MOST_NODES = 200
 """At most this many nodes are named in one answer; the counts include all nodes."""
+
+
+def checks_page(book: CheckBook, node: str, snapshot: Snapshot) -> list[Json]:
+    """Return every check over the cluster, or on one node if it is named. Raises HTTPException."""
+    name = NodeName(node)
+    if not name:
+        return checks_view(book, snapshot)
+    if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
+        raise HTTPException(404, f"{printable(node, 200)} is not a node of this cluster: `steward nodes` lists them")
+    return node_checks_view(book, name, snapshot)
 
 
 def checks_view(book: CheckBook, snapshot: Snapshot) -> list[Json]:
@@ -32,7 +45,8 @@ def node_checks_view(book: CheckBook, name: NodeName, snapshot: Snapshot) -> lis
     """Return every check with its result on one node; `outcome` is None if it has not run there."""
     view = snapshot.seen.agents.get(name)
     named = {*view.passed, *view.skipped, *(f.check for f in view.findings)} if view else set()
-    return [_on_node(one, view) for one in _all(book, named)]
+    passes_since = view.passes_since if view else {}
+    return [_on_node(one, view, passes_since.get(one.id)) for one in _all(book, named)]
 
 
 def _all(book: CheckBook, told: Iterable[str]) -> list[ListedCheck]:
@@ -77,7 +91,7 @@ def _nodes(found: dict[NodeName, Finding]) -> list[Json]:
     return [{"node": node, "severity": f.severity.value, "text": f.text, "at": f.at} for node, f in named]
 
 
-def _on_node(check: ListedCheck, view: AgentView | None) -> Json:
+def _on_node(check: ListedCheck, view: AgentView | None, passes_since: int | None) -> Json:
     finding = next((f for f in view.findings if f.check == check.id), None) if view else None
     outcome = finding.outcome.value if finding else _quiet_outcome(check.id, view)
     return {
@@ -85,7 +99,9 @@ def _on_node(check: ListedCheck, view: AgentView | None) -> Json:
         "outcome": outcome,
         "severity": finding.severity.value if finding and finding.is_bad else None,
         "text": finding.text if finding else "",
-        "at": finding.at if finding else None,
+        "at": finding.at if finding else passes_since,
+        "passed_at": (finding.passed_at or None) if finding else None,
+        "good_since": (finding.good_since or None) if finding else None,
         "reported_at": view.reported_at if view else None,
     }
 
@@ -137,11 +153,11 @@ def deeps_view(snapshot: Snapshot) -> list[Json]:
     return [_run_view(run, snapshot) for run in runs]
 
 
-def deep_view(id: str, snapshot: Snapshot) -> Json | None:
-    """Return one deep check with its measures; None if no deep check has this id."""
+def deep_page(id: str, snapshot: Snapshot) -> Json:
+    """Return one deep check with its measures. Raises HTTPException if no deep check has this id."""
     run = snapshot.memory.deeps.get(id)
     if run is None:
-        return None
+        raise HTTPException(404, f"there is no deep check {printable(id, 200)}: `steward check list` shows them")
     told = run.measures or tuple(one for name in sorted(run.nodes) for one in _told(run, name, snapshot))
     return {**_run_view(run, snapshot), "measures": [_measure_view(one) for one in told]}
 

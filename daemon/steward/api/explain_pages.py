@@ -1,10 +1,10 @@
-"""The pages that explain a node, a job or an instance group, each with its last events; and elastic runs.
+"""The pages that explain a node, a job, an instance group or an elastic run.
 
 Orders for elastic runs are read here, too.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -29,63 +29,48 @@ from steward.views.explain import explain_job, explain_node
 from steward.views.explain_group import explain_group, run_lines
 from steward.workflows.snapshot import Snapshot
 
+Json = dict[str, Any]
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 """A job id, or a task of an array as squeue shows it: the array's id and the task's index."""
 _EVENTS = 50
 
-Explained = tuple[tuple[str, ...], list[tuple[int, Event]]]
-"""Lines about a node, a job or a group, and its last events."""
 
-
-def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: Turns) -> list[Route]:
-    """Return the routes of explanations, which all users may read.
-
-    A group's page is `heavy`: it searches all events. What a job printed is only in the answer to its user and to
-    admins.
-    """
-
-    # A group's page is `heavy`, since it reads every event. A job's output is only in answers to its user and to
-    # admins.
-    def node(request: Request) -> Response:
-        snapshot = source.snapshot()
-        name = known_node(str(request.path_params["name"]), snapshot)
-        return explained_page(explained_node(name, source, snapshot))
+def explain_job_route(source: Source, gatekeeper: Gatekeeper, reads: Turns) -> Route:
+    """Return the route of a job's explanation, which has what the job printed only for its user and for admins."""
 
     def job(request: Request) -> Response:
         id, snapshot = job_now(str(request.path_params["job"]), source, source.snapshot())
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, path_of(request))
-        return explained_page(explained_job(id, source, snapshot, private=private))
+        return JSONResponse(explained_job(id, source, snapshot, private=private))
 
-    def group(request: Request) -> Response:
-        snapshot, name = source.snapshot(), str(request.path_params["name"])
-        if name not in snapshot.memory.groups:
-            raise HTTPException(404, f"{name} is not an instance group of this cluster")
-        text = explain_group(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
-        events = [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:]
-        return explained_page((text, events))
-
-    return [
-        reads.route("/v1/explain/node/{name}", node),
-        reads.route("/v1/explain/job/{job}", job),
-        heavy.route("/v1/explain/group/{name}", group),
-    ]
+    return reads.route("/v1/explain/job/{job}", job)
 
 
-def explained_node(name: NodeName, source: Source, snapshot: Snapshot) -> Explained:
-    text = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
-    return text, source.store.events(node=name, limit=_EVENTS)
+def explained_node(word: str, source: Source, snapshot: Snapshot) -> Json:
+    """Return the lines and events about a node. Raises HTTPException if the cluster has no such node."""
+    name = known_node(word, snapshot)
+    lines = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+    return _explained(lines, source.store.events(node=name, limit=_EVENTS))
 
 
-def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool = False) -> Explained:
+def explained_group(name: str, source: Source, snapshot: Snapshot) -> Json:
+    """Return the lines and events about a group. Raises HTTPException if the cluster has no such group."""
+    if name not in snapshot.memory.groups:
+        raise HTTPException(404, f"{printable(name, 200)} is not an instance group of this cluster")
+    lines = explain_group(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+    events = [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:]
+    return _explained(lines, events)
+
+
+def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool = False) -> Json:
     """Return the lines and events about a job; `private`: also what the job printed."""
-    text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
-    return text, source.store.events(job=id, limit=_EVENTS)
+    lines = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
+    return _explained(lines, source.store.events(job=id, limit=_EVENTS))
 
 
-def explained_page(explained: Explained) -> Response:
-    lines, events = explained
-    return JSONResponse({"lines": list(lines), "events": [event_shape(*one) for one in events]})
+def _explained(lines: Iterable[str], events: Iterable[tuple[int, Event]]) -> Json:
+    return {"lines": list(lines), "events": [event_shape(*one) for one in events]}
 
 
 def known_node(word: str, snapshot: Snapshot) -> NodeName:
@@ -137,7 +122,6 @@ def job_number(word: str, seen: Observed) -> JobId | None:
     return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
 
 
-Json = dict[str, Any]
 _PAUSED = {"true": True, "false": False, "": None}
 
 

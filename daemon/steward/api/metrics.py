@@ -1,7 +1,7 @@
 """Prometheus metrics: durations of repairs and resumes, actions by outcome, and the state of the cluster now."""
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -45,7 +45,9 @@ _CHANGE_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)
 class Metrics:
     """The head's metrics: updated by the cycle (`watch`, `count`), read over HTTP."""
 
-    def __init__(self, want: Desired | None = None) -> None:
+    def __init__(self, want: Desired | None = None, set_aside_at: Callable[[], float] = lambda: 0.0) -> None:
+        """`set_aside_at` returns when a damaged store was last set aside (0: never); it is called at each scrape."""
+        self._set_aside_at = set_aside_at
         self._registry = registry = CollectorRegistry()
         self._times = {
             field: Histogram(f"steward_{name}_seconds", text, buckets=buckets, registry=registry)
@@ -69,6 +71,11 @@ class Metrics:
             "For how long nothing is decided; 0 while the head decides.",
             registry=registry,
         )
+        self._set_aside = Gauge(
+            "steward_store_set_aside_timestamp_seconds",
+            "When the damaged store was last set aside and a new one begun, in Unix seconds; 0: no such file is there.",
+            registry=registry,
+        )
         self._groups = GroupMetrics(registry)
         self._ledger = LedgerMetrics(registry)
         self._elastic = ElasticMetrics(registry)
@@ -78,6 +85,7 @@ class Metrics:
     def text(self, standstill_s: float = 0.0) -> bytes:
         """Return all metrics in Prometheus's text format."""
         self._standstill.set(standstill_s)
+        self._set_aside.set(self._set_aside_at())
         return generate_latest(self._registry)
 
     def count(self, kind: str, outcome: str) -> None:

@@ -17,7 +17,7 @@ from steward.api.operations.quota_wish import config_shape, quota_wish, schedule
 from steward.api.quota_changes import capacity_of, changes, warnings
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.turns import Turns
+from steward.api.views import draft_of
 from steward.model.arn import slurm_cluster_arns
 from steward.model.job import Job
 from steward.model.order import Refusal, RefusalKind
@@ -43,21 +43,14 @@ Read = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 """Reads the input of an API operation by its model. Raises ApiError."""
 
 
-def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turns) -> list[Route]:
-    """Return the routes of quotas: all users may read; only admins preview and apply a document."""
-
-    def teams(_request: Request) -> Response:
-        snapshot = source.snapshot()
-        return JSONResponse(quotas_page(source, snapshot, quota_view(_draft(source, snapshot))))
-
-    def team(request: Request) -> Response:
-        return JSONResponse(team_page(source, source.snapshot(), str(request.path_params["team"])))
+def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read) -> list[Route]:
+    """Return the routes by which admins preview and apply a document of quotas."""
 
     def preview(who: str, said: Json) -> Json:
         snapshot = source.snapshot()
         memory, seen = snapshot.memory, snapshot.seen
         after = carry_out(_order(source, read, snapshot, who, said), memory, seen, source.want).memory
-        flavors = Flavors(_draft(source, snapshot), {quota.team: quota for quota in after.quotas.values()})
+        flavors = Flavors(draft_of(source, snapshot), {quota.team: quota for quota in after.quotas.values()})
         has: dict[Resource, int] = dict(flavors.capacity)
         return {
             "changes": changes(memory, after, source.want),
@@ -70,10 +63,8 @@ def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turn
         return {"done": True, "by": who}
 
     return [
-        reads.route("/v1/quotas", teams),
         Route("/v1/quotas", _proved(gatekeeper, apply), methods=["POST"]),
         Route("/v1/quotas/preview", _proved(gatekeeper, preview), methods=["POST"]),
-        reads.route("/v1/quotas/{team}", team),
     ]
 
 
@@ -94,7 +85,7 @@ def quotas_page(source: Source, snapshot: Snapshot, view: QuotaView) -> Json:
 
 def team_page(source: Source, snapshot: Snapshot, name: str) -> Json:
     """Return one team with its jobs. Raises HTTPException for a team without a quota."""
-    draft = _draft(source, snapshot)
+    draft = draft_of(source, snapshot)
     view = next((each for each in quota_view(draft).teams if each.quota.team == name), None)
     if view is None:
         raise HTTPException(404, f"team {printable(name, 40)} has no quota: `steward quota list` shows the teams")
@@ -139,10 +130,6 @@ def _jobs(team: str, draft: Draft) -> list[Json]:
 
 def _line(job: Job, turn: Turn | None, draft: Draft) -> str:
     return next(iter(lines_of(job, turn, draft)), "") if turn is not None else ""
-
-
-def _draft(source: Source, snapshot: Snapshot) -> Draft:
-    return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
 
 
 def _order(source: Source, read: Read, snapshot: Snapshot, who: str, said: Json) -> ApplyQuotas:

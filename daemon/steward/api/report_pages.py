@@ -5,19 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from steward.api.explain_pages import is_number, run_report
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.turns import Turns
-from steward.api.views import user_name
+from steward.api.user_names import user_name
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.ledger import Run, Sums
-from steward.model.text import printable
+from steward.model.text import one_line, printable
 from steward.ports import LedgerQuery, StorePort
 from steward.views.report import (
     JobIncident,
@@ -35,19 +31,7 @@ Json = dict[str, Any]
 _LONGEST = 120
 
 
-def report_routes(source: Source, turns: Turns) -> list[Route]:
-    """Return the routes of the ledger, each limited by `turns`: a year of a big cluster takes a while."""
-
-    def report(request: Request) -> Response:
-        return report_page(source, request.query_params)
-
-    def history(request: Request) -> Response:
-        return history_page(source, str(request.path_params["job"]))
-
-    return [turns.route("/v1/report", report), turns.route("/v1/jobs/{job}/history", history)]
-
-
-def report_page(source: Source, query: Mapping[str, str], only: int | None = None) -> Response:
+def report_page(source: Source, query: Mapping[str, str], only: int | None = None) -> Json:
     """Return the report; with `only`, of this user's jobs alone. Raises HTTPException."""
     now = source.clock.now()
     try:
@@ -61,10 +45,10 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
     run = snapshot.memory.elastic.get(JobId(choice.job)) if snapshot is not None else None
     if snapshot is not None and run is not None and only in (None, run.uid):
         found["elastic"] = run_report(snapshot, run)
-    return JSONResponse(found)
+    return found
 
 
-def history_page(source: Source, word: str, only: int | None = None) -> Response:
+def history_page(source: Source, word: str, only: int | None = None) -> list[Json]:
     """Return the runs of a job; with `only`, this user's alone, if several users had this job id.
 
     Raises HTTPException.
@@ -74,7 +58,7 @@ def history_page(source: Source, word: str, only: int | None = None) -> Response
     found = history_view(source.store, int(word), only)
     if not found:
         raise _not_there(int(word))
-    return JSONResponse(found)
+    return found
 
 
 def _not_there(job: int) -> HTTPException:
@@ -107,7 +91,7 @@ class ReportChoice:
         return ReportChoice(
             window=Window(since=since, until=min(until, now)),
             job=int(_number(query, "job")),
-            user=printable(query.get("user", ""), _LONGEST),
+            user=one_line(query.get("user", ""), _LONGEST),
             partition=printable(query.get("partition", ""), _LONGEST),
         )
 

@@ -1,13 +1,27 @@
-"""The routes of the HTTP API as data, from which docs/api.md and the OpenAPI document are made.
+"""The routes of the HTTP API as data: the server, docs/api.md and the OpenAPI document are made from them.
+
+A new read is a row here with its view; `Client.object` and `Client.array` get it.
 
 `python -m steward.api.routes` prints the list of docs/api.md.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from textwrap import fill
 from typing import Any
+
+from steward.api.checks import checks_page, deep_page, deeps_view, lemons_view, trials_view
+from steward.api.events import channels_view
+from steward.api.explain_pages import explained_group, explained_node, runs_view
+from steward.api.quota_pages import quotas_page, team_page
+from steward.api.report_pages import history_page, report_page
+from steward.api.source import Source
+from steward.api.views import breakers_view, cases_view, draft_of, jobs_view, nodes_view, plan_view, status_view
+from steward.policy.draft import Draft
+from steward.policy.quota.view import quota_view
+from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
 OPENAPI = "/v1/openapi.json"
@@ -15,11 +29,38 @@ _WIDTH = 140
 _IN_PATH = re.compile(r"{(\w+)}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadRequest:
+    """A request for a page, with the data to answer it from."""
+
+    source: Source
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot of the last cycle. Raises Retryable before the first one has ended."""
+        return self.source.snapshot()
+
+    @cached_property
+    def now(self) -> float:
+        return self.source.clock.now()
+
+    @property
+    def draft(self) -> Draft:
+        return draft_of(self.source, self.snapshot)
+
+
+View = Callable[[ReadRequest], Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
-    """The documentation of a route.
+    """A route and its documentation.
 
     `query` and `body` are the parameters with their meaning. `answer` is the JSON type of the answer; empty means text.
+    `view` makes the answer in a thread, and raises HTTPException; None if the server has a handler of its own.
+    `is_heavy`: such answers are made one at a time. Reads are for all users of this machine, changes for admins.
     """
 
     method: str
@@ -28,6 +69,8 @@ class ApiRoute:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, str] = field(default_factory=dict)
     answer: str = "object"
+    view: View | None = None
+    is_heavy: bool = False
 
     @property
     def id(self) -> str:
@@ -37,8 +80,16 @@ class ApiRoute:
         return self.method.lower() + "".join(word.capitalize() for word in words) + one
 
 
-def _read(path: str, text: str, *, query: Mapping[str, str] | None = None, answer: str = "object") -> ApiRoute:
-    return ApiRoute(method="GET", path=path, text=text, query=query or {}, answer=answer)
+def _read(
+    path: str,
+    text: str,
+    view: View | None,
+    *,
+    query: Mapping[str, str] | None = None,
+    answer: str = "object",
+    is_heavy: bool = False,
+) -> ApiRoute:
+    return ApiRoute(method="GET", path=path, text=text, view=view, query=query or {}, answer=answer, is_heavy=is_heavy)
 
 
 def _change(path: str, text: str, **body: str) -> ApiRoute:
@@ -50,17 +101,20 @@ ROUTES = (
         "/v1/status",
         "nodes by state, agents, open cases, those that wait for approval (`cases_waiting`), incidents, breakers, "
         "instance groups, `paused`, freshness of the picture",
+        lambda at: status_view(at.source, at.snapshot, at.draft),
     ),
     _read(
         "/v1/nodes",
         "every node: `verdict`, `evidence`, `since` (Unix seconds), `next`, agent (connected, late, instance, boot, "
         "version, bad findings), open case",
+        lambda at: nodes_view(at.source, at.snapshot),
         answer="array",
     ),
     _read(
         "/v1/cases",
         "all remembered repairs, open ones first: step, why, times of fault, detection, mark, replacement, return "
         "(Unix seconds)",
+        lambda at: cases_view(at.snapshot),
         answer="array",
     ),
     _change(
@@ -68,11 +122,23 @@ ROUTES = (
         'approves repairs that wait for it (`repair.mode = "ask"`); 409, and none approved, where one does not wait',
         cases="cases or nodes, `c5,n[17-19]`",
     ),
-    _read("/v1/jobs", "jobs that opted in: mode, resumes used, excluded nodes, every decision and why", answer="array"),
-    _read("/v1/jobs/{job}/history", "every run of a job, oldest first", answer="array"),
+    _read(
+        "/v1/jobs",
+        "jobs that opted in: mode, resumes used, excluded nodes, every decision and why",
+        lambda at: jobs_view(at.snapshot),
+        answer="array",
+    ),
+    _read(
+        "/v1/jobs/{job}/history",
+        "every run of a job, oldest first",
+        lambda at: history_page(at.source, at.path["job"]),
+        answer="array",
+        is_heavy=True,
+    ),
     _read(
         "/v1/report",
         "where jobs' time went and what incidents took ([report.md](report.md))",
+        lambda at: report_page(at.source, at.query),
         query={
             "job": "its number",
             "since": "Unix seconds",
@@ -80,10 +146,12 @@ ROUTES = (
             "user": "of one user",
             "partition": "of one partition",
         },
+        is_heavy=True,
     ),
     _read(
         "/v1/events",
         "events, oldest first; without `after` the newest `limit`",
+        None,
         query={
             "after": "the `seq` of the last one that is known",
             "limit": "so many at most",
@@ -96,38 +164,65 @@ ROUTES = (
         },
         answer="array",
     ),
-    _read("/v1/explain/node/{name}", "`lines` for people, the last `events`"),
+    _read(
+        "/v1/explain/node/{name}",
+        "`lines` for people, the last `events`",
+        lambda at: explained_node(at.path["name"], at.source, at.snapshot),
+    ),
     _read(
         "/v1/explain/job/{job}",
         "the same of a job (also `ARRAY_INDEX`); what it printed only with a MUNGE credential of its user or an admin",
+        None,
     ),
-    _read("/v1/explain/group/{name}", "the same of an instance group"),
+    _read(
+        "/v1/explain/group/{name}",
+        "the same of an instance group",
+        lambda at: explained_group(at.path["name"], at.source, at.snapshot),
+        is_heavy=True,
+    ),
     _read(
         "/v1/checks",
         "every check: title, source, period, limits (`numbers`, with `by`), mode (`mode_by`), cost, results (over the "
         "cluster or on that node)",
+        lambda at: checks_page(at.source.checks, at.query.get("node", ""), at.snapshot),
         query={"node": "on one node"},
         answer="array",
     ),
     _read(
         "/v1/checks/trials",
         "every version of a check that may change: on trial, armed or refused, with the arithmetic",
+        lambda at: trials_view(at.snapshot),
         answer="array",
     ),
     _change("/v1/checks/arm", "lets a check take nodes out, whatever its trial says", check="its id"),
     _change("/v1/checks/disarm", "keeps a check from taking nodes out", check="its id"),
-    _read("/v1/checks/deep", "deep checks: kinds, nodes, state, results", answer="array"),
-    _read("/v1/checks/deep/{id}", "one deep check, with what it measured"),
+    _read(
+        "/v1/checks/deep",
+        "deep checks: kinds, nodes, state, results",
+        lambda at: deeps_view(at.snapshot),
+        answer="array",
+    ),
+    _read(
+        "/v1/checks/deep/{id}",
+        "one deep check, with what it measured",
+        lambda at: deep_page(at.path["id"], at.snapshot),
+    ),
     _change(
         "/v1/checks/deep",
         "asks for deep checks; `runs` are their ids",
         nodes="`n[1-8]`",
         kinds="with commas; empty: all kinds",
     ),
-    _read("/v1/lemons", "machines that fail again and again, with the arithmetic", answer="array"),
+    _read(
+        "/v1/lemons",
+        "machines that fail again and again, with the arithmetic",
+        lambda at: lemons_view(at.snapshot, at.now),
+        answer="array",
+    ),
     _read(
         "/v1/breakers",
         "tripped breakers: scope, since when, why, when a first repair is let through, and which",
+        lambda at: breakers_view(at.draft),
         answer="array",
     ),
     _change("/v1/breakers/reset", "closes a breaker; 409 when it is not tripped", scope="of one; empty: all"),
@@ -137,15 +232,22 @@ ROUTES = (
         why="a reason, for people",
     ),
     _change("/v1/resume-actions", "acts again; tripped breakers are reset"),
-    _read("/v1/plan", "what would be done now if nothing were paused, reported only, or already asked for"),
+    _read(
+        "/v1/plan",
+        "what would be done now if nothing were paused, reported only, or already asked for",
+        lambda at: plan_view(at.source, at.snapshot, at.now),
+        is_heavy=True,
+    ),
     _read(
         "/v1/doctor",
         "`topic`, `health` (`ok`, `warn`, `bad`), `text`, `remedy` of each thing looked at",
+        None,
         answer="array",
     ),
     _read(
         "/v1/elastic",
         "elastic runs: size, phase, replica jobs, each change of size, its cause and duration",
+        lambda at: runs_view(at.snapshot, at.source.want.elastic),
         answer="array",
     ),
     _change(
@@ -155,8 +257,16 @@ ROUTES = (
         size="`0`: any of its sizes",
         paused="`true` or `false`",
     ),
-    _read("/v1/quotas", "what teams own, use, lend and have borrowed, by resource, with their share"),
-    _read("/v1/quotas/{team}", "the same of one team, and what each of its jobs waits for"),
+    _read(
+        "/v1/quotas",
+        "what teams own, use, lend and have borrowed, by resource, with their share",
+        lambda at: quotas_page(at.source, at.snapshot, quota_view(at.draft)),
+    ),
+    _read(
+        "/v1/quotas/{team}",
+        "the same of one team, and what each of its jobs waits for",
+        lambda at: team_page(at.source, at.snapshot, at.path["team"]),
+    ),
     _change(
         "/v1/quotas/preview",
         "what a document of quotas would change (`changes`), `warnings`, and `based_on` (the present state)",
@@ -173,6 +283,7 @@ ROUTES = (
     _read(
         "/v1/notify",
         "notification channels: filters, waiting messages, when one was sent last, the last error",
+        lambda at: channels_view(at.source.notify),
         answer="array",
     ),
     _change(
@@ -180,8 +291,8 @@ ROUTES = (
         "sends a test message; `channels` says what went wrong",
         channel="of one; empty: all",
     ),
-    _read(OPENAPI, "this list as an OpenAPI 3.1 document"),
-    _read("/metrics", "figures for Prometheus", answer=""),
+    _read(OPENAPI, "this list as an OpenAPI 3.1 document", lambda at: document(at.source.version)),
+    _read("/metrics", "figures for Prometheus", lambda at: at.source.figures(), answer=""),
 )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,86 +15,40 @@ from starlette.routing import Route
 
 from steward.api.admission import OwnHosts, admitted, own_names, words_of
 from steward.api.auth import Gatekeeper, Refused
-from steward.api.checks import (
-    check_deep,
-    checks_view,
-    deep_view,
-    deeps_view,
-    lemons_view,
-    node_checks_view,
-    trials_view,
-)
-from steward.api.events import EventChoice, channels_view, choose_events, test_channels
-from steward.api.explain_pages import change_run, explain_routes, job_number, runs_view
+from steward.api.checks import check_deep
+from steward.api.events import EventChoice, choose_events, test_channels
+from steward.api.explain_pages import change_run, explain_job_route, job_number
 from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
-from steward.api.report_pages import report_routes
-from steward.api.routes import OPENAPI, document
+from steward.api.routes import ROUTES, ReadRequest, View
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
 from steward.api.turns import Examination, News, Turns
-from steward.api.views import (
-    approve,
-    breakers_view,
-    cases_view,
-    draft_of,
-    jobs_view,
-    nodes_view,
-    plan_view,
-    status_view,
-)
+from steward.api.views import approve
 from steward.model.events import Event
-from steward.model.ids import NodeName
 from steward.model.order import Refusal
 from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.commands import ArmCheck, Command, PauseOrder, ResetBreakers, ResumeActions
 
+_FIGURES = "text/plain; version=0.0.4; charset=utf-8"
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
 _MAX_WAITERS = 64
 
 
 class Pages:
-    """The handlers of the JSON pages, one method each.
-
-    Those that are not `async` run in a thread, so that a big cluster's page does not delay heartbeats.
-    """
+    """The handlers of changes, and of the pages that wait for something."""
 
     def __init__(self, source: Source, gatekeeper: Gatekeeper, news: News) -> None:
         self._source, self._gatekeeper, self._news = source, gatekeeper, news
         self._examination = Examination(source.doctor)
         self._searching = Turns(at_once=1, waiting=_MAX_WAITERS)
 
-    def status(self, _request: Request) -> Response:
-        snapshot = self._source.snapshot()
-        return JSONResponse(status_view(self._source, snapshot, draft_of(self._source, snapshot)))
-
-    def nodes(self, _request: Request) -> Response:
-        return JSONResponse(nodes_view(self._source, self._source.snapshot()))
-
-    def cases(self, _request: Request) -> Response:
-        return JSONResponse(cases_view(self._source.snapshot()))
-
-    def jobs(self, _request: Request) -> Response:
-        return JSONResponse(jobs_view(self._source.snapshot()))
-
-    def plan(self, _request: Request) -> Response:
-        snapshot, now = self._source.snapshot(), self._source.clock.now()
-        return JSONResponse(plan_view(self._source, snapshot, now))
-
-    def lemons(self, _request: Request) -> Response:
-        return JSONResponse(lemons_view(self._source.snapshot(), self._source.clock.now()))
-
     async def doctor(self, _request: Request) -> Response:
         return JSONResponse([shape(line) for line in await self._examination.lines()])
-
-    def metrics(self, _request: Request) -> Response:
-        standstill, now = self._source.standstill(), self._source.clock.now()
-        text = self._source.metrics.text(0.0 if standstill is None else max(now - standstill.since, 0.001))
-        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def events(self, request: Request) -> Response:
         """Return the events after `after`; if there are none yet, wait up to `wait_s` seconds for the first one."""
@@ -135,21 +89,6 @@ class Pages:
     async def resume_actions(self, request: Request) -> Response:
         return await self._order(request, lambda who, _said: ResumeActions(who=who))
 
-    def breakers(self, _request: Request) -> Response:
-        return JSONResponse(breakers_view(draft_of(self._source, self._source.snapshot())))
-
-    def checks(self, request: Request) -> Response:
-        """Return every check over the cluster, or with `node` on that node."""
-        snapshot, name = self._source.snapshot(), NodeName(request.query_params.get("node", ""))
-        if not name:
-            return JSONResponse(checks_view(self._source.checks, snapshot))
-        if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
-            raise HTTPException(404, f"{name} is not a node of this cluster: `steward nodes` lists them")
-        return JSONResponse(node_checks_view(self._source.checks, name, snapshot))
-
-    def trials(self, _request: Request) -> Response:
-        return JSONResponse(trials_view(self._source.snapshot()))
-
     async def reset_breakers(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: ResetBreakers(who=who, scope=said.get("scope", "")))
 
@@ -159,33 +98,14 @@ class Pages:
     async def disarm_check(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: ArmCheck(who=who, check=said.get("check", ""), armed=False))
 
-    def notify(self, _request: Request) -> Response:
-        return JSONResponse(channels_view(self._source.notify))
-
     async def notify_test(self, request: Request) -> Response:
         """Send a test message and return each channel's result."""
         who, body = await admitted(request, self._gatekeeper)
         channel = words_of(body).get("channel", "")
         return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, channel))
 
-    def openapi(self, _request: Request) -> Response:
-        return JSONResponse(document(self._source.version))
-
-    def deeps(self, _request: Request) -> Response:
-        return JSONResponse(deeps_view(self._source.snapshot()))
-
-    def deep(self, request: Request) -> Response:
-        id = str(request.path_params["id"])
-        found = deep_view(id, self._source.snapshot())
-        if found is None:
-            raise HTTPException(404, f"there is no deep check {id}: `steward check list` shows them")
-        return JSONResponse(found)
-
     async def check_deep(self, request: Request) -> Response:
         return await self._order(request, check_deep)
-
-    def elastic(self, _request: Request) -> Response:
-        return JSONResponse(runs_view(self._source.snapshot(), self._source.want.elastic))
 
     async def change_run(self, request: Request) -> Response:
         return await self._order(request, change_run)
@@ -203,32 +123,33 @@ def build(
     pages = Pages(source, gatekeeper, news)
     reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
-        reads.route("/v1/status", pages.status),
-        reads.route("/v1/nodes", pages.nodes),
-        reads.route("/v1/cases", pages.cases),
-        reads.route("/v1/jobs", pages.jobs),
-        *report_routes(source, heavy),
+        *_reads(source, reads, heavy),
         Route("/v1/events", pages.events),
-        *explain_routes(source, gatekeeper, reads, heavy),
-        *quota_routes(source, gatekeeper, aws.read, reads),
-        heavy.route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
-        reads.route("/v1/breakers", pages.breakers),
-        reads.route("/v1/lemons", pages.lemons),
-        reads.route("/v1/checks", pages.checks),
-        reads.route("/v1/checks/trials", pages.trials),
-        reads.route("/v1/checks/deep", pages.deeps),
-        reads.route("/v1/checks/deep/{id}", pages.deep),
-        reads.route("/v1/elastic", pages.elastic),
-        reads.route("/v1/notify", pages.notify),
-        Route(OPENAPI, pages.openapi),
-        reads.route("/metrics", pages.metrics),
+        explain_job_route(source, gatekeeper, reads),
+        *quota_routes(source, gatekeeper, aws.read),
         *_orders(pages),
         *page_routes(source, news, reads, heavy),
         Route("/", aws.serve, methods=["POST"]),
     ]
     around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=source)]
     return Starlette(routes=routes, exception_handlers=ERRORS, middleware=around)
+
+
+def _reads(source: Source, reads: Turns, heavy: Turns) -> Iterator[Route]:
+    """Yield the routes of the table that have a view."""
+    for one in ROUTES:
+        if one.view is not None:
+            yield (heavy if one.is_heavy else reads).route(one.path, _page(source, one.view, is_json=bool(one.answer)))
+
+
+def _page(source: Source, view: View, *, is_json: bool) -> Callable[[Request], Response]:
+    def page(request: Request) -> Response:
+        path = {name: str(value) for name, value in request.path_params.items()}
+        found = view(ReadRequest(source=source, path=path, query=request.query_params))
+        return JSONResponse(found) if is_json else Response(found, media_type=_FIGURES)
+
+    return page
 
 
 def _orders(pages: Pages) -> list[Route]:

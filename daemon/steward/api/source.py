@@ -87,6 +87,11 @@ class Source:
             replace(snapshot, seen=replace(snapshot.seen, jobs={**snapshot.seen.jobs, **found})) if found else snapshot
         )
 
+    def figures(self) -> bytes:
+        """Return the figures for Prometheus."""
+        standstill, now = self.standstill(), self.clock.now()
+        return self.metrics.text(0.0 if standstill is None else max(now - standstill.since, 0.001))
+
     def stands(self) -> str:
         """Return why nothing is decided now, as a sentence; empty while the head decides."""
         found = self.standstill()

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from steward.api.admission import CallerLimits, OwnHosts, path_of
 from steward.api.auth import Gatekeeper, Unproved
-from steward.api.explain_pages import explained_job, explained_page, job_now, unknown_job
+from steward.api.explain_pages import explained_job, job_now, unknown_job
 from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
 from steward.api.server import ERRORS, says
@@ -51,13 +51,14 @@ class UserPages:
         if self._only(asker) not in (None, owner):
             raise unknown_job(word)
         private = asker.is_admin or asker.uid == owner
-        return explained_page(explained_job(id, self.source, snapshot, private=private))
+        return JSONResponse(explained_job(id, self.source, snapshot, private=private))
 
     def history(self, request: Request) -> Response:
-        return history_page(self.source, str(request.path_params["job"]), self._only(self._asker(request)))
+        only = self._only(self._asker(request))
+        return JSONResponse(history_page(self.source, str(request.path_params["job"]), only))
 
     def report(self, request: Request) -> Response:
-        return report_page(self.source, request.query_params, self._only(self._asker(request)))
+        return JSONResponse(report_page(self.source, request.query_params, self._only(self._asker(request))))
 
     def elsewhere(self, _request: Request) -> Response:
         raise HTTPException(404, _NOT_HERE)

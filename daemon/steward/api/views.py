@@ -1,19 +1,14 @@
-"""The content of the read-only pages, made from one snapshot; and user names by user id.
+"""The content of the read-only pages, made from one snapshot."""
 
-Sites often keep names in a network directory: each name is looked up once and cached, since a page of five thousand
-jobs is about a few dozen users.
-"""
-
-import pwd
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steward.api.health_metrics import node_state
 from steward.api.shapes import action_shape, shape
 from steward.api.source import Source
+from steward.api.user_names import user_name
 from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
@@ -29,42 +24,6 @@ from steward.views.breakers import now_line, withheld
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
-
-_KEPT_S = 60.0
-_MOST = 20_000
-
-
-class UserNames:
-    """A cache of user names; safe to call from several threads. A name may be `_KEPT_S` old."""
-
-    def __init__(
-        self, look_up: Callable[[int], str] | None = None, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Use `look_up` to find names; it raises KeyError or OverflowError for an id without a name."""
-        self._look_up, self._monotonic = look_up or _of_this_machine, monotonic
-        self._known: dict[int, tuple[str, float]] = {}
-
-    def __call__(self, uid: int) -> str:
-        """Return the user's name, or the id as text if this machine knows no name."""
-        known, now = self._known.get(uid), self._monotonic()
-        if known is not None and now < known[1]:
-            return known[0]
-        try:
-            name = self._look_up(uid)
-        except (KeyError, OverflowError):
-            name = str(uid)
-        if len(self._known) >= _MOST:
-            self._known = {}
-        self._known[uid] = (name, now + _KEPT_S)
-        return name
-
-
-def _of_this_machine(uid: int) -> str:
-    return pwd.getpwuid(uid).pw_name
-
-
-user_name = UserNames()
-
 
 Json = dict[str, Any]
 _DIGITS = re.compile(r"([0-9]+)")

@@ -118,17 +118,16 @@ def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, .
 
 _HEAD = """## `[checks.<id>]`
 
-A table for each check, by its id: `[checks."ib.flap"]`, or without the quotes. Each may hold `mode`: `"off"`,
-`"report"` or `"drain"`, by default as in [checks.md](checks.md), and what the table below says. `[checks."ib.*"]` holds
-the `mode` of every check whose id begins with `ib.` and that has none of its own; the longest such name wins.
-`[checks.kernel_log]` and `[checks.site]` hold the mode of all lines and files without a table of their own, such as
-`[checks."kernel_log.xid79"]` and `[checks."site.scratch"]` (default: `"drain"` and `"report"`).
+A table for each check, by its id: `[checks."ib.flap"]`. Each may hold `mode`: `"off"`, `"report"` or `"drain"`
+(defaults: [checks.md](checks.md)), and what the table below says. `[checks."ib.*"]` holds the `mode` of every check
+whose id begins with `ib.` and that has none of its own; the longest such name wins. `[checks.kernel_log]` and
+`[checks.site]` do so for lines and files, such as `[checks."kernel_log.xid79"]` and `[checks."site.scratch"]`
+(default: `"drain"` and `"report"`).
 
-Where nodes are unlike, a number may be said for some of them: `expected_count = {"gpu[1-8]" = 8, "viz1" = 2}` in
-`[checks.gpu]`. On all others it is as if nothing was said.
+A number may be said for some nodes only: `expected_count = {"gpu[1-8]" = 8, "viz1" = 2}` in `[checks.gpu]`.
 
-| Table | Key | Type | Default | Range | Meaning |
-|---|---|---|---|---|---|"""
+| Table | Key | Value | Default | Meaning |
+|---|---|---|---|---|"""
 
 
 def checks_page() -> str:
@@ -141,18 +140,17 @@ def _rows(settings: Iterable[Setting]) -> Iterator[str]:
     """Yield a row of the page for each setting, once even where checks of a family share it."""
     for one in dict.fromkeys(settings):
         cells = (f"`{table_of(one.id)}`", f"`{one.key}`", *_described(one), one.text)
-        yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
+        yield f"| {' | '.join(cells)} |"
 
 
-def _described(setting: Setting) -> tuple[str, str, str]:
-    """Return the type, default and range of a setting, as the page shows them."""
+def _described(setting: Setting) -> tuple[str, str]:
+    """Return the values that a setting may have, and its default, as the page shows them."""
     match setting:
         case Threshold(default=default):
-            high = f" to {setting.high:g}" if setting.high < NO_END else ""
-            kind = "whole number" if setting.is_whole else "number"
+            high = f"–{setting.high:g}" if setting.high < NO_END else " or more"
             own = "none" if default is None else f"`{default:g}`"
-            return kind, own, f"from {setting.low:g}{high} ({setting.unit})"
+            return f"{'integer ' if setting.is_whole else ''}{setting.low:g}{high} {setting.unit}", own
         case Names(default=names):
-            return "list of strings", f"`{json.dumps(names)}`", ""
+            return "strings", f"`{json.dumps(names)}`"
         case _:
-            return "string", '`""`', ""
+            return "string", '`""`'

@@ -53,9 +53,8 @@ PIDS = Check(
 
 _HANDLES = "/proc/sys/fs/file-nr"
 _NUMBERS = re.compile(r"^([0-9]{1,19})\s+([0-9]{1,19})\s+([0-9]{1,19})\s*$")
-FILES_PERCENT = Threshold(
-    name="os.files.percent", default=80.0, unit="%", text="A larger share in use is reported.", low=1.0, high=100.0
-)
+FILES_PERCENT = 80.0
+"""A larger share of the file handles in use is reported."""
 
 
 def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -65,7 +64,7 @@ def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         return unknown(f"cannot understand {_HANDLES}")
     used = 100.0 * (int(found[1]) - int(found[2])) / int(found[3])
     text = f"{found[1]} file handles of {found[3]} ({used:.0f} %)"
-    return failed(text, Severity.INFO, Advice.NONE) if used > facts.limit(FILES_PERCENT) else passed(text)
+    return failed(text, Severity.INFO, Advice.NONE) if used > FILES_PERCENT else passed(text)
 
 
 FILES = Check(
@@ -77,18 +76,12 @@ FILES = Check(
     title="file handles are used up",
     source="procfs",
     cost_ms=0.1,
-    settings=(FILES_PERCENT,),
 )
 """The check of the kernel's file handles in use."""
 
 _AVERAGES = re.compile(r"^[0-9.]{1,12} [0-9.]{1,12} ([0-9]{1,9}\.[0-9]{2}) ")
-PER_CPU = Threshold(
-    name="os.load.per_cpu",
-    default=2.0,
-    unit="per CPU",
-    text="A higher load of 15 minutes for each CPU is reported.",
-    high=1e6,
-)
+PER_CPU = 2.0
+"""A higher load of 15 minutes for each CPU is reported."""
 
 
 def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -97,7 +90,7 @@ def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     if found is None or not cpus:
         return unknown(f"cannot understand {_LOAD} or {ONLINE}")
     text = f"load {found[1]} on {cpus} CPUs in 15 min"
-    return failed(text, Severity.INFO, Advice.NONE) if float(found[1]) > facts.limit(PER_CPU) * cpus else passed(text)
+    return failed(text, Severity.INFO, Advice.NONE) if float(found[1]) > PER_CPU * cpus else passed(text)
 
 
 LOAD = Check(
@@ -110,7 +103,6 @@ LOAD = Check(
     title="more load than CPUs",
     source="procfs",
     cost_ms=0.1,
-    settings=(PER_CPU,),
 )
 """The check of the load against the number of CPUs."""
 

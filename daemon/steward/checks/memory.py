@@ -57,9 +57,8 @@ MEMORY = Check(
 """The check of the machine's memory against Slurm's RealMemory: a module that failed at boot is missing."""
 
 _AVAILABLE = re.compile(r"^MemAvailable:\s+([0-9]{1,15}) kB$", re.MULTILINE)
-MIN_MB = Threshold(
-    name="mem.free.min_mb", default=100.0, unit="MiB", text="Less than this available is reported.", high=1e9
-)
+MIN_MB = 100.0
+"""Less available memory (MiB) is reported."""
 
 
 def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -69,7 +68,7 @@ def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         return unknown(f"{_MEMINFO} has no MemAvailable")
     free = int(found[1]) // 1024
     text = f"{free} MiB available"
-    return failed(text, Severity.INFO, Advice.NONE) if free < facts.limit(MIN_MB) else passed(text)
+    return failed(text, Severity.INFO, Advice.NONE) if free < MIN_MB else passed(text)
 
 
 FREE = Check(
@@ -81,7 +80,6 @@ FREE = Check(
     title="memory is used up",
     source="procfs",
     cost_ms=0.3,
-    settings=(MIN_MB,),
 )
 """The check of the memory that programs can still get."""
 

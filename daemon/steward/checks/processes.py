@@ -11,14 +11,8 @@ from steward.model.probe import ListProcesses, Process, Raw, ReadFiles
 
 PROCESSES_S = 120.0
 """Seconds between looks at all processes: each costs milliseconds of CPU on a large node."""
-STUCK_S = Threshold(
-    name="os.dstate.stuck_s",
-    default=300.0,
-    unit="s",
-    text="A process that has been in state D this long, without using CPU time, is stuck.",
-    low=60.0,
-    high=1500.0,
-)
+STUCK_S = 300.0
+"""A process that has been in state D this long, without using CPU time, is stuck."""
 _KEEP_S = 1800.0
 _MAX = 512
 _SHOWN = 6
@@ -36,7 +30,7 @@ def _judge_dstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the processes stuck in state D; only those of the GPU driver prove that the node is broken."""
     if not raws[0].processes:
         return skipped("/proc lists no process here")
-    limit = facts.limit(STUCK_S)
+    limit = STUCK_S
     stuck = [process for process in _blocked(raws) if _since(process, past) <= past.now - limit]
     # A user can choose a process's name, but only kernel threads have that parent.
     driver = [process for process in stuck if process.parent == _KTHREADD and process.name.startswith(_GPU_THREADS)]
@@ -80,22 +74,20 @@ DSTATE = Check(
     title="processes stuck in the kernel",
     source="procfs",
     cost_ms=4.0,
-    settings=(STUCK_S,),
     readings=_dstate_readings,
     keep_s=_KEEP_S,
 )
 """The check for processes stuck in the kernel: in state D for minutes, without a tick of CPU time."""
 
-PER_CPU = Threshold(
-    name="os.zombie.per_cpu", default=50.0, unit="processes", text="More zombies for each CPU are reported.", low=1.0
-)
+PER_CPU = 50
+"""More zombies for each CPU are reported."""
 
 
 def _judge_zombie(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     listed, files = raws
     if not listed.processes:
         return skipped("/proc lists no process here")
-    limit = facts.limit(PER_CPU) * (count_cpus(files.files.get(ONLINE)) or 1)
+    limit = PER_CPU * (count_cpus(files.files.get(ONLINE)) or 1)
     parents = Counter(process.parent for process in listed.processes if process.state == "Z")
     text = f"{parents.total()} zombies"
     if parents.total() <= limit:
@@ -114,7 +106,6 @@ ZOMBIE = Check(
     title="zombie processes",
     source="procfs",
     cost_ms=0.3,
-    settings=(PER_CPU,),
 )
 """The check for zombies: processes that have ended and that their parents do not collect."""
 

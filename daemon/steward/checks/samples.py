@@ -6,6 +6,7 @@ A look that failed counts neither way.
 from dataclasses import dataclass, replace
 
 from steward.checks.check import Check, Judgement
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Finding, Outcome
 
 
@@ -17,15 +18,20 @@ class SampleRule:
     was bad for `clear_after_s` seconds.
     """
 
-    bad_samples: int = 2
-    last_samples: int = 3
-    clear_after_s: float = 600.0
+    bad_samples: int
+    last_samples: int
+    clear_after_s: float
     bad_for_s: float = 0.0
 
-    def of(self, check: Check) -> "SampleRule":
-        """Return the rule for one check."""
-        clear_after_s = 0.0 if check.clears_at_once else self.clear_after_s
-        return replace(self, bad_for_s=check.bad_for_s, clear_after_s=clear_after_s)
+    @staticmethod
+    def of(health: HealthPolicy, check: Check) -> "SampleRule":
+        """Return the site's rule for one check."""
+        return SampleRule(
+            bad_samples=health.bad_samples,
+            last_samples=health.last_samples,
+            clear_after_s=0.0 if check.clears_at_once else health.clear_after_s,
+            bad_for_s=check.bad_for_s,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +49,16 @@ class CheckStanding:
     """Whether each of the last looks was bad, newest last."""
     bad_since: float | None = None
     good_since: float | None = None
+    passed_at: float = 0.0
+    """The time of the last look that passed; 0: none did."""
 
     def finding(self, check: str) -> Finding | None:
-        return None if self.told is None else self.told.finding(check, self.since)
+        if self.told is None:
+            return None
+        told = self.told.finding(check, self.since)
+        if told.is_quiet:
+            return told
+        return replace(told, passed_at=self.passed_at, good_since=(self.good_since or 0.0) if self.is_bad else 0.0)
 
 
 def after_look(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
@@ -58,7 +71,7 @@ def after_look(old: CheckStanding, look: Judgement, now: float, rule: SampleRule
         case Outcome.UNKNOWN:
             return old if old.is_bad or old.is_unsure else _tell(old, look, now)
         case Outcome.SKIPPED:
-            return _tell(CheckStanding(told=old.told, since=old.since), look, now)
+            return _tell(CheckStanding(told=old.told, since=old.since, passed_at=old.passed_at), look, now)
 
 
 def _after_bad(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
@@ -76,9 +89,17 @@ def _after_good(old: CheckStanding, look: Judgement, now: float, rule: SampleRul
     recent = (*old.recent, False)[-rule.last_samples :]
     good_since = now if old.good_since is None else old.good_since
     if old.is_bad and now - good_since < rule.clear_after_s:
-        return replace(old, recent=recent, good_since=good_since)
+        return replace(old, recent=recent, good_since=good_since, passed_at=now)
     bad_since = old.bad_since if any(recent) and not old.is_bad else None
-    seen = replace(old, recent=recent, bad_since=bad_since, good_since=good_since, is_bad=False, is_unsure=False)
+    seen = replace(
+        old,
+        recent=recent,
+        bad_since=bad_since,
+        good_since=good_since,
+        passed_at=now,
+        is_bad=False,
+        is_unsure=False,
+    )
     return _tell(seen, look, now)
 
 

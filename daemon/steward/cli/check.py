@@ -29,7 +29,7 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
     if wait:
         _follow(client, answer["runs"], as_json=context.as_json)
     if context.as_json:
-        print_json([one for one in client.deeps() if _is_of(one, answer["runs"])] if wait else answer)
+        print_json([one for one in client.array("/v1/checks/deep") if _is_of(one, answer["runs"])] if wait else answer)
     elif not wait:
         line(f"Asked for deep check {', '.join(answer['runs'])}: `steward check show ID` shows how far it is.")
     if wait and any(_results(client, answer["runs"], DeepResult.FAILED)):
@@ -40,7 +40,7 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
 @with_json
 def list_(context: Context) -> None:
     """List running and recent deep checks."""
-    found = context.client().deeps()
+    found = context.client().array("/v1/checks/deep")
     rows = (
         (one["id"], one["cause"], one["who"], one["state"], when(one["asked"]), _count(one), ", ".join(one["kinds"]))
         for one in found
@@ -86,7 +86,7 @@ def _is_of(found: Json, runs: list[str]) -> bool:
 
 def _follow(client: Client, runs: list[str], *, as_json: bool) -> None:
     def look() -> ProgressView:
-        mine = [one for one in client.deeps() if _is_of(one, runs)]
+        mine = [one for one in client.array("/v1/checks/deep") if _is_of(one, runs)]
         rows = sorted((row for one in mine for row in _rows(one)), key=lambda row: (len(row[0]), row[0]))
         return ProgressView(rows=[] if as_json else rows, is_over=all(one["state"] == "done" for one in mine))
 
@@ -101,7 +101,7 @@ def _rows(found: Json) -> list[tuple[str, ...]]:
 
 
 def _results(client: Client, runs: list[str], wanted: DeepResult) -> list[bool]:
-    mine = [one for one in client.deeps() if _is_of(one, runs)]
+    mine = [one for one in client.array("/v1/checks/deep") if _is_of(one, runs)]
     return [node["result"] == wanted.value for one in mine for node in one["nodes"].values()]
 
 
@@ -124,7 +124,7 @@ def check() -> None:
 @with_json
 def trials(context: Context) -> None:
     """List the site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
-    found = context.client().trials()
+    found = context.client().array("/v1/checks/trials")
     rows = ((one["check"], one["version"][:12], one["state"], when(one["since"]), one["text"]) for one in found)
     columns = ("CHECK", "VERSION", "STATE", "SINCE", "WHY")
     listed(context, found, columns, rows, empty="No agent has reported a check of the site.")
@@ -156,7 +156,7 @@ for command in (deep, list_, show):
 
 
 _LIST_COLUMNS = ("CHECK", "MODE", "EVERY", "COST", "SOURCE", "RESULT", "LIMITS", "DETECTS")
-_ON_NODE = ("CHECK", "RESULT", "SINCE", "MODE", "EVERY", "TEXT", "LIMITS")
+_ON_NODE = ("CHECK", "RESULT", "SINCE", "LAST PASSED", "MODE", "EVERY", "TEXT", "LIMITS")
 _OUTCOMES = ("passed", "failed", "unknown", "skipped")
 _DEFAULT = "default"
 
@@ -206,6 +206,7 @@ def _row_on_node(check: Json) -> tuple[str, ...]:
         check["id"],
         f"{check['outcome'] or ''}{severity}",
         when(check["at"]),
+        "now" if check["outcome"] == "passed" else when(check["passed_at"]),
         _set_by(check["mode"], check["mode_by"]),
         _period(check["every_s"]),
         check["text"],

@@ -17,6 +17,7 @@ from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import COLUMNS, NO_WAIT, YES, follow_groups, row
 from steward.cli.show import change_lines, line
 from steward.client import Client, Json
+from steward.model.text import cause
 
 _COUNTS = {"InstanceCount": "TargetCount", "MinInstanceCount": "MinCount"}
 _IMAGES = {"ImageId": "DesiredImageId", "ImageReleaseVersion": "DesiredImageReleaseVersion"}
@@ -180,7 +181,7 @@ def _read(file: Path) -> Json:
         # The head checks the other members.
         document: Any = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"{file}: {error}") from error
+        raise click.ClickException(f"{file}: {cause(error)}") from error
     found: Json = document if isinstance(document, dict) else {}
     groups = found.get("InstanceGroups", [])
     if not isinstance(groups, list) or not isinstance(found.get("ClusterName"), str):

@@ -16,10 +16,13 @@ from steward.checks.known import in_force
 from steward.cli.context import one_line_errors
 from steward.cli.head_unit import let_run_as, runs_as
 from steward.cli.show import line
-from steward.model.port_error import PortError
+from steward.model.port_error import Permanent, PortError
 from steward.model.settings import Settings, SettingsError, parse
 from steward.model.settings.doc import settings_page
-from steward.workflows.site_settings import draft, logins_of, misfits
+from steward.model.slurm_site import SlurmSite
+from steward.model.text import cause
+from steward.workflows.first_settings import draft
+from steward.workflows.site_settings import logins_of, misfits
 
 
 def named_file() -> Path | None:
@@ -112,7 +115,7 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
     if where.exists() and not (force or only_print):
         raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")
     conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
-    site = survey(Path(conf), _ASK_S)
+    site = _survey(Path(conf))
     made = draft(site, conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
     parse(made.text, source=str(where), env={})  # what we write is what the daemons take
     if only_print:
@@ -127,13 +130,27 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
     line("Read it, then: steward config check")
 
 
+def _survey(conf: Path) -> SlurmSite:
+    """Return the facts about Slurm. Raises ClickException, with what to do, if Slurm does not answer."""
+    try:
+        return survey(conf, _ASK_S)
+    except Permanent:
+        raise
+    except PortError as error:
+        where = f"{conf} is read: SLURM_CONF names another" if conf.exists() else f"{conf} is not there: set SLURM_CONF"
+        remedy = "run this on the controller, where `scontrol ping` must say UP"
+        raise click.ClickException(f"Slurm does not answer here; {remedy} ({where}): {error}") from error
+
+
 def _write_unit(user: str) -> None:
     try:
         if written := let_run_as(user):
             line(f"{written} is written: stewardd runs as {user}, which is SlurmUser")
     except (OSError, KeyError) as error:
         remedy = f"`systemctl edit stewardd`: [Service], User={user} and Group="
-        raise click.ClickException(f"stewardd's unit cannot be told to run as SlurmUser ({error}); {remedy}") from error
+        raise click.ClickException(
+            f"stewardd's unit cannot be told to run as SlurmUser ({cause(error)}); {remedy}"
+        ) from error
 
 
 def _write(where: Path, text: str) -> None:
@@ -144,4 +161,4 @@ def _write(where: Path, text: str) -> None:
         write_whole(where, text)
         where.chmod(0o644)
     except OSError as error:
-        raise click.ClickException(f"{where} cannot be written ({error}): run this as root") from error
+        raise click.ClickException(f"{where} cannot be written ({cause(error)}): run this as root") from error

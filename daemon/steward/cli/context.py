@@ -7,7 +7,6 @@ import socket
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
@@ -18,7 +17,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
 from steward.client import Client, Ears, HeadError
 from steward.model.port_error import PortError
-from steward.model.text import harmless
+from steward.model.text import cause, harmless, local_time
 
 P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -63,9 +62,7 @@ class Context:
 
 def when(at: float | None) -> str:
     """Return the instant as local time with its zone."""
-    if not at:
-        return "-"
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    return local_time(at) if at else "-"
 
 
 def standstill_line(said: dict[str, Any]) -> str:
@@ -197,7 +194,7 @@ def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
             f"{where}: only root may read it: name the head with --url or STEWARD_URL"
         ) from error
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"{where}: cannot be read ({error}): {_REMEDY}") from error
+        raise click.ClickException(f"{where}: cannot be read ({cause(error)}): {_REMEDY}") from error
 
 
 def place_in(tables: dict[str, Any]) -> HeadPlace:

@@ -39,6 +39,9 @@ from steward.workflows.far_hosts import (
 _ASK_S, _WORK_S, _CONNECT_S = 30.0, 900.0, 60.0
 _NO_QUESTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 _LONGEST = 400
+_SSH_FAILED = 255
+"""The exit status of ssh itself, when the host was not reached."""
+_LET_IN = "`{} {} true` must work from here, without a question (another way in: --ssh, --sudo)"
 _REMEDY = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
 _LOG = "journalctl -u steward-agent -n 2 -o cat"
 _BACK = "scontrol update nodename={} state=resume"
@@ -147,7 +150,8 @@ def _shell(ssh: str, *, sudo: bool) -> Shell:
             raise HostProblem(str(error)) from error
         if done.returncode:
             said = " ".join((done.error_text or done.text).splitlines()[-3:])
-            raise HostProblem(printable(said, _LONGEST) or f"ended with {done.returncode} and said nothing")
+            text = printable(said, _LONGEST) or f"ended with {done.returncode} and said nothing"
+            raise HostProblem(f"{text}: {_LET_IN.format(ssh, host)}" if done.returncode == _SSH_FAILED else text)
         return done.text
 
     return there
@@ -233,7 +237,9 @@ def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[
     """
     until = time.monotonic() + limit_s
     while True:
-        silent = [node["name"] for node in client.nodes() if node["name"] in hosts and not _is_connected(node)]
+        silent = [
+            node["name"] for node in client.array("/v1/nodes") if node["name"] in hosts and not _is_connected(node)
+        ]
         if not silent or time.monotonic() >= until:
             return silent
         time.sleep(1.0)
@@ -247,7 +253,7 @@ def _is_connected(node: dict[str, object]) -> bool:
 def _say_marked(client: Client) -> None:
     """Name the nodes that Steward took out: they stay out, and the administrator must give them back."""
     try:
-        marked = [node["name"] for node in client.nodes() if node["ours"]]
+        marked = [node["name"] for node in client.array("/v1/nodes") if node["ours"]]
     except HeadError:
         line(f"no head answers: `sinfo -R | grep steward:` shows nodes to give back ({_BACK.format('NODE')})", "yellow")
         return

@@ -21,7 +21,7 @@ def jobs(context: Context, user: str, state: str) -> None:
     """List the jobs that asked to be resumed."""
     if click.get_current_context().invoked_subcommand is not None:
         return
-    found = [job for job in context.client().jobs() if _is_wanted(job, user, state)]
+    found = [job for job in context.client().array("/v1/jobs") if _is_wanted(job, user, state)]
     rows = (
         (
             job["id"],
@@ -92,7 +92,7 @@ def elastic() -> None:
 @with_json
 def list_runs(context: Context) -> None:
     """List every run, open ones first."""
-    found = context.client().runs()
+    found = context.client().array("/v1/elastic")
     listed(context, found, _COLUMNS, map(_row, found), empty="No elastic runs: `sbatch --elastic=8` starts one.")
 
 
@@ -101,7 +101,7 @@ def list_runs(context: Context) -> None:
 @with_json
 def show(context: Context, run: int) -> None:
     """Show one run: its sizes over time, and what it waits for."""
-    found = next((one for one in context.client().runs() if one["run"] == run), None)
+    found = next((one for one in context.client().array("/v1/elastic") if one["run"] == run), None)
     if found is None:
         raise HeadError(f"there is no elastic run {run}: `steward elastic list` shows them")
     if context.as_json:

@@ -27,7 +27,7 @@ _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "
 @with_json
 def status(context: Context) -> None:
     """Show the cluster at a glance."""
-    found = context.client().status()
+    found = context.client().object("/v1/status")
     if context.as_json:
         print_json(found)
         return
@@ -99,7 +99,7 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 @with_json
 def nodes(context: Context, wrong: bool) -> None:
     """List every node: verdict, evidence, and what comes next."""
-    found = context.client().nodes()
+    found = context.client().array("/v1/nodes")
     if context.as_json:
         print_json(found)
         return
@@ -136,7 +136,7 @@ def _agent_word(agent: dict[str, Any] | None) -> str:
 @click.option("--all", "closed", is_flag=True, help="Show closed repairs, too.")
 def cases(context: Context, closed: bool) -> None:
     """List repairs of nodes."""
-    found = [case for case in context.client().cases() if closed or case["open"]]
+    found = [case for case in context.client().array("/v1/cases") if closed or case["open"]]
     rows = (
         (
             case["id"],

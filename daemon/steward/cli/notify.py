@@ -15,7 +15,7 @@ def notify() -> None:
 @with_json
 def list_(context: Context) -> None:
     """List every channel, and how its last message went."""
-    found = context.client().channels()
+    found = context.client().array("/v1/notify")
     rows = (
         (
             one["name"],

@@ -16,6 +16,7 @@ from steward.cli.group import NO_WAIT, YES
 from steward.cli.look import explain as explain_job
 from steward.cli.show import change_lines, line, table, when
 from steward.client import Client, Json
+from steward.model.text import cause
 
 COLUMNS = ("TEAM", "RESOURCE", "NOMINAL", "IN-USE", "LENT", "BORROWED", "SHARE")
 _GOING_ON = frozenset({"Creating", "Updating", "Deleting"})
@@ -44,7 +45,7 @@ def quota() -> None:
 @with_json
 def list_quotas(context: Context, show_all: bool) -> None:
     """List every team: owns, uses, lends, borrows. Also its share of what is lent."""
-    found = context.client().quotas()
+    found = context.client().object("/v1/quotas")
     if context.as_json:
         print_json(found)
         return
@@ -188,7 +189,7 @@ def _read(file: Path) -> Json:
         # The head checks the contents.
         document: Any = read(file.read_text())
     except (OSError, ValueError, RecursionError) as error:
-        raise click.ClickException(f"{file}: {error}") from error
+        raise click.ClickException(f"{file}: {cause(error)}") from error
     if not isinstance(document, dict):
         raise click.ClickException(f"{file}: a table with ComputeQuotas and ClusterSchedulerConfig is needed")
     return document
@@ -198,7 +199,7 @@ def _follow(client: Client) -> None:
     """Wait until Slurm has the quotas. Raises ClickException if it cannot have them."""
     until = time.monotonic() + _FOLLOW_S
     while True:
-        teams = client.quotas()["teams"]
+        teams = client.object("/v1/quotas")["teams"]
         if failed := [team for team in teams if team["failure"]]:
             raise click.ClickException("; ".join(f"{team['team']}: {team['failure']}" for team in failed))
         waiting = [team["team"] for team in teams if team["status"] in _GOING_ON]

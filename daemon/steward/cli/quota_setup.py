@@ -19,10 +19,10 @@ from steward.cli.config import named_file, read_settings
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.model.accounting import why_no_team
+from steward.model.agent_tables import ClusterSettings
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
 from steward.model.quota import Strategy
-from steward.model.settings.sections import ClusterSettings
 from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.doctor import DoctorLine, Health, warn
@@ -67,7 +67,9 @@ def doctor(context: Context, teams: tuple[str, ...], try_it: bool) -> None:
     site, port, nodes = _look(_teams(context, teams))
     found = lines(site)
     if not teams:
-        found += [warn("quota", text, "steward quota list") for text in context.client().quotas()["warnings"]]
+        found += [
+            warn("quota", text, "steward quota list") for text in context.client().object("/v1/quotas")["warnings"]
+        ]
     if try_it and all(each.health is not Health.BAD for each in found):
         found += _trial(site, port, nodes)
     if context.as_json:
@@ -88,7 +90,7 @@ def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
     if named:
         return dict.fromkeys(named, True)
     borrows = Strategy.LEND_AND_BORROW.value
-    return {str(each["team"]): each["strategy"] == borrows for each in context.client().quotas()["teams"]}
+    return {str(each["team"]): each["strategy"] == borrows for each in context.client().object("/v1/quotas")["teams"]}
 
 
 def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[DoctorLine]:

@@ -1,4 +1,4 @@
-"""Commands about repairs: pause, resume, approve; breakers; hardware that fails again and again.
+"""Commands about repairs: pause, resume, approve, breakers, lemons.
 
 Commands that change something need root, SlurmUser or a name in `api.admins`.
 """
@@ -48,7 +48,7 @@ def breaker() -> None:
 @with_json
 def list_(context: Context) -> None:
     """List tripped breakers and why they tripped. Also when a first repair is let through."""
-    found = context.client().breakers()
+    found = context.client().array("/v1/breakers")
     rows = (
         (one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["now"], one["text"])
         for one in found
@@ -67,7 +67,7 @@ def reset(context: Context, scope: str, yes: bool) -> None:
     Without SCOPE all breakers, after a question.
     """
     if not scope and not yes:
-        names = ", ".join(str(one["scope"]) for one in context.client().breakers())
+        names = ", ".join(str(one["scope"]) for one in context.client().array("/v1/breakers"))
         if not names:
             print_done(context, {}, "No breaker is tripped.")
             return
@@ -84,7 +84,7 @@ _SHOWN = 20
 @with_json
 def lemons(context: Context, everything: bool) -> None:
     """List hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
-    found = context.client().lemons()
+    found = context.client().array("/v1/lemons")
     if context.as_json:
         print_json(found)
         return

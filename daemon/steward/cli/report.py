@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,6 @@ import click
 from steward.cli.context import DAY_S, Context, age, print_json, with_json
 from steward.cli.jobs import size_table
 from steward.cli.show import line, table, when
-from steward.cli.timeline_svg import timeline_svg
 from steward.model.node_names import fold
 from steward.model.text import times
 
@@ -25,7 +23,6 @@ _UNKNOWN = "?"
 @click.option("--month", default="", metavar="YYYY-MM", help="A whole month (UTC) instead.")
 @click.option("--user", default="", help="Only jobs of this user (name or number).")
 @click.option("--partition", default="", help="Only jobs of this partition.")
-@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw JOB's time.")
 @with_json
 def report(
     context: Context,
@@ -34,15 +31,10 @@ def report(
     month: str,
     user: str,
     partition: str,
-    svg: Path | None,
 ) -> None:
     """Show what faults cost: where the time of jobs went. Of jobs with --auto-resume; also what each incident took."""
-    if svg is not None and job is None:
-        raise click.UsageError("--svg draws one job: name it")
     begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * DAY_S)
     found = context.client().report(job=job or 0, since=begin, month=month, user=user, partition=partition)
-    if svg is not None:
-        _write(svg, timeline_svg(found["jobs"][-1], found["at"]))
     if context.as_json:
         print_json(found)
     elif job is not None:
@@ -51,13 +43,6 @@ def report(
             _show_run(found["elastic"])
     else:
         _show_many(found)
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}") from error
 
 
 def _show_job(job: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from steward.cli.context import Context, print_json
 from steward.cli.context import when as when
-from steward.model.text import harmless
+from steward.model.text import age, harmless
 
 _PIPED_WIDTH = 100_000
 _WORD = 24
@@ -129,13 +129,7 @@ def styled(word: str) -> str:
 
 def ago(at: float | None) -> str:
     """Return the time since `at`: `12 s`, `3 min`, `5 h` or `2 d`."""
-    if not at:
-        return "-"
-    seconds = max(time.time() - at, 0.0)
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86400:.0f} d"
+    return age(time.time() - at) if at else "-"
 
 
 def span(start: float | None, end: float | None) -> str:

@@ -51,7 +51,7 @@ def _patiently(client: Client) -> RenderableType:
 
 
 def _screen(client: Client) -> RenderableType:
-    status, nodes = client.status(), client.nodes()
+    status, nodes = client.object("/v1/status"), client.array("/v1/nodes")
     parts: list[RenderableType] = [
         Text(f"{status['cluster'] or 'cluster'}: Steward {status['version']}, {when(status['at'])}", style="bold"),
         Text(
@@ -86,7 +86,7 @@ def _nodes(nodes: list[dict[str, Any]]) -> list[RenderableType]:
 def _cases(client: Client) -> list[tuple[object, ...]]:
     return [
         (case["id"], case["node"], case["step"], ago(case["entered"]), case["why"]["text"])
-        for case in client.cases()
+        for case in client.array("/v1/cases")
         if case["open"]
     ]
 
@@ -101,7 +101,7 @@ def _jobs(client: Client) -> list[tuple[object, ...]]:
             fold(job["running_on"]),
             f"{job['attempts'][-1]['decision']}: {job['attempts'][-1]['why']['text']}" if job["attempts"] else "",
         )
-        for job in client.jobs()
+        for job in client.array("/v1/jobs")
         if job["ended"] is None
     ]
 

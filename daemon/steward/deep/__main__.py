@@ -1,4 +1,4 @@
-"""`python -m steward.deep`: the runner of a deep check, one task a node; see docs/deep-measures.md."""
+"""`python -m steward.deep`: the runner of a deep check, one task a node. See docs/deep-measures.md."""
 
 import argparse
 import logging

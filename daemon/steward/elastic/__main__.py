@@ -1,4 +1,4 @@
-"""Start the coordinator of one elastic run; its token is in the environment (STEWARD_ELASTIC_TOKEN)."""
+"""Start the coordinator of one elastic run. Its token is in the environment (STEWARD_ELASTIC_TOKEN)."""
 
 import argparse
 import asyncio

@@ -28,7 +28,7 @@ SAY_AGAIN_S = 5.0
 _TICK_S = 0.05
 _MAX_UNSENT = 1 << 20
 _MOST_UNPROVED = 256
-"""Connections that have not proved themselves, of anybody in the network: each more drops the oldest."""
+"""Connections without a proof yet, which any host of the network can open: each more drops the oldest."""
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]

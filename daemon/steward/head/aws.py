@@ -12,6 +12,10 @@ from steward.model.events import Event
 from steward.model.settings.sections import ApiSettings
 from steward.ports import Clock, Permanent
 
+CLOCK_SKEW_S = 300.0
+"""How far the time of a signed request may be from the head's, as at AWS."""
+MAX_BODY_BYTES = 1 << 20
+
 
 def endpoint(
     api: ApiSettings,
@@ -32,13 +36,13 @@ def endpoint(
         service = load()
     except LookupError as error:
         raise Permanent(str(error)) from error
-    signatures = Sigv4(key_of=key_of, region=api.region, skew_s=api.clock_skew_s, now=clock.now)
+    signatures = Sigv4(key_of=key_of, region=api.region, skew_s=CLOCK_SKEW_S, now=clock.now)
     return Json11(
         service=service,
         door=Authenticator(gatekeeper, signatures),
         limits=call_limits(api, clock.now),
-        replays=Replays(skew_s=api.clock_skew_s, now=clock.now, first_use=first_use),
+        replays=Replays(skew_s=CLOCK_SKEW_S, now=clock.now, first_use=first_use),
         audit=Audit(tell=tell, now=clock.now),
         handlers=handlers,
-        max_body_bytes=api.max_body_kib * 1024,
+        max_body_bytes=MAX_BODY_BYTES,
     )

@@ -34,6 +34,7 @@ from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
+from steward.model.text import cause
 from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
 from steward.workflows.notify import NotifyChannel
@@ -213,7 +214,7 @@ def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
+        raise Permanent(f"head.state_dir {directory}: {cause(error)}; make it, owned by SlurmUser") from error
     file = directory / "steward.db"
     mender = Mender(file, tell)
     mender.look()
@@ -264,7 +265,7 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Permanent(f"{where} {file}: {error}; make it, readable by SlurmUser only") from error
+        raise Permanent(f"{where} {file}: {cause(error)}; make it, readable by SlurmUser only") from error
 
 
 def trusted(settings: Settings) -> frozenset[int]:

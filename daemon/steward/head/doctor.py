@@ -31,10 +31,14 @@ from steward.workflows.doctor import (
     judge_loaded,
     judge_shim,
     judge_slurm,
+    judge_topology,
     ok,
     warn,
 )
 from steward.workflows.snapshot import HeadStandstill, Snapshot
+
+LOG = "`journalctl -u stewardd -n 50` says why"
+"""The remedy for what only the head's log explains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +82,13 @@ class Doctor:
         """Return a line or more for each topic."""
         looks: tuple[tuple[str, str, Callable[[], list[DoctorLine]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
-            ("picture", "see the head's log", self._picture),
-            ("settings", "the file must be readable for SlurmUser", self._settings),
-            ("mode", "see repair.mode in the settings", self._mode),
+            ("picture", LOG, self._picture),
+            ("settings", "let SlurmUser read the file: owner root, mode 0644 or 0640", self._settings),
+            ("mode", "correct repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
             ("provider", "check the [provider.*] table of the settings", self._provider),
-            ("agents", "see the head's log", self._agents),
+            ("agents", LOG, self._agents),
             ("slurm.conf", "check that slurmctld runs", self._slurm_conf),
             ("partitions", "check capacity.slurm_include and that slurmctld runs", self._capacity),
         )
@@ -105,14 +109,15 @@ class Doctor:
                 bad(
                     "decisions",
                     standstill.text(self.clock.now()),
-                    "see the head's log; check `df`, and which process has its store open",
+                    f"{LOG}; check `df`, and which process has its store open",
                 )
             ]
         if latest is None:
-            return [bad("picture", "the head has not finished its first look", "see the head's log")]
+            return [bad("picture", "the head has not finished its first look", LOG)]
         age = self.clock.now() - latest.at
         if latest.seen.slurm is not Freshness.FRESH:
-            return [bad("picture", f"the picture of Slurm is {latest.seen.slurm.value}", "is slurmctld up?")]
+            remedy = f"`scontrol ping`: start slurmctld if it is down; else {LOG}"
+            return [bad("picture", f"the picture of Slurm is {latest.seen.slurm.value}", remedy)]
         lines = [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")]
         if latest.memory.paused:
             lines.append(warn("actions", *PAUSED.split(": ", 1)))
@@ -142,7 +147,7 @@ class Doctor:
     def _munge(self) -> list[DoctorLine]:
         uid, payload = self.munge.decode(self.munge.encode(b"steward doctor"))
         if payload != b"steward doctor":
-            return [bad("munge", "a credential came back with other contents", "restart munged")]
+            return [bad("munge", "a credential came back with other contents", "`systemctl restart munge` here")]
         return [ok("munge", f"credentials can be made and read, as uid {uid}")]
 
     def _store(self) -> list[DoctorLine]:
@@ -169,7 +174,9 @@ class Doctor:
     def _slurm_conf(self) -> list[DoctorLine]:
         config = self.config.config()
         shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
-        return [*shim, *judge_slurm(config)]
+        latest = self.latest()
+        topology = judge_topology(latest.seen.nodes if latest else (), self.config.topology(config))
+        return [*shim, *judge_slurm(config), *topology]
 
     def _is_new(self) -> bool:
         """Return whether no agent has ever come, to this head or an earlier one."""

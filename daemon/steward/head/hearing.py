@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from steward.adapters.wire.codec import text
+from steward.adapters.codec import text
 from steward.adapters.wire.deep_messages import deep_of
 from steward.adapters.wire.elastic_messages import elastic_word_of
 from steward.adapters.wire.frames import Frame

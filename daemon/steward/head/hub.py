@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.socket_path import AT_ONCE, lengthen
-from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, HandshakeGate, Hello, Terms, accept_agent
-from steward.adapters.wire.job_messages import BundlePiece, facts_frame, stacks_frame
-from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
-from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, mend_frame, set_up_frames
+from steward.adapters.wire.job_messages import BundlePiece, facts_frame
+from steward.adapters.wire.messages import answer_frame, check_now_frame
+from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, order_frames
 from steward.adapters.wire.seal import Sealer
 from steward.head.arrival import AgentAdmission, ArrivalRefused, PeerAddress, place_of
 from steward.head.hearing import Hearing, Keep, Questions
@@ -22,7 +21,7 @@ from steward.head.origin import Origin, Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch, gone_after
-from steward.model.action import CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
+from steward.model.action import AgentAction, AgentsAction
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
@@ -178,29 +177,13 @@ class Hub:
         frame = check_now_frame(self._clock.now(), budget_s)
         self._in_loop(lambda: self._send_all(nodes, frame))
 
-    def let_go(self, order: LetGo) -> None:
-        frame = let_go_frame(order)
-        self._in_loop(lambda: self._send_all(order.nodes, frame))
-
-    def collect_stacks(self, order: CollectStacks) -> None:
-        frame = stacks_frame(order)
-        self._in_loop(lambda: self._send_all(order.nodes, frame))
-
-    def set_up(self, order: SetUpNode) -> None:
-        self._to_one(order.node, *set_up_frames(order))
-
-    def _to_one(self, node: NodeName, *frames: Frame) -> None:
-        """Send frames to one agent. Raises Stale if it is not connected."""
-        view = self._roster.view(node)
-        if view is None or not view.connected:
-            raise Stale(f"the agent of {node} is not connected")
-        self._in_loop(lambda: self._send_all({node}, *frames))
-
-    def mend(self, order: MendNode) -> None:
-        self._to_one(order.node, mend_frame(order))
-
-    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
-        self._to_one(order.node, resize_frame(order) if isinstance(order, ResizeRun) else submit_frame(order))
+    def order(self, action: AgentAction | AgentsAction) -> None:
+        nodes, frames = action.nodes if isinstance(action, AgentsAction) else {action.node}, order_frames(action)
+        if isinstance(action, AgentAction):
+            view = self._roster.view(action.node)
+            if view is None or not view.connected:
+                raise Stale(f"the agent of {action.node} is not connected")
+        self._in_loop(lambda: self._send_all(nodes, *frames))
 
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         frame = look_frame(LookOrder(node=node, address=slurmd.host, port=slurmd.port))

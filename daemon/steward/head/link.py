@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from steward.adapters.wire.codec import number
+from steward.adapters.codec import number
 from steward.adapters.wire.frames import (
     ALONE,
     BEAT,

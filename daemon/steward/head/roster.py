@@ -151,6 +151,7 @@ class Roster:
                 view,
                 findings=report.findings,
                 passed=report.passed,
+                passed_since=report.passed_since,
                 skipped=report.skipped,
                 hardware=report.hardware,
                 versions=report.versions,
@@ -258,7 +259,7 @@ def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool
 
 def _essence(findings: tuple[Finding, ...]) -> list[Finding]:
     """Return the findings without their times."""
-    return [replace(finding, at=0.0) for finding in findings]
+    return [replace(finding, at=0.0, passed_at=0.0, good_since=0.0) for finding in findings]
 
 
 def _standing(word: ElasticWord) -> ElasticWord:

@@ -28,13 +28,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from steward import __version__
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
-from steward.adapters.socket_path import AT_ONCE, lengthen, owner_of
+from steward.adapters.socket_owner import owner_of
+from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.head.choose import start_logging
 from steward.head.slim import Slim
 from steward.head.wiring import Head, wire
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
-from steward.model.text import REPORT_ONLY
+from steward.model.text import REPORT_ONLY, cause
 from steward.ports import Permanent, PortError, Retryable
 
 log = logging.getLogger(__name__)
@@ -230,7 +231,7 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
         config.load()
     except OSError as error:  # an SSLError is one, too
         where = f"api.tls_certificate {api.tls_certificate}, api.tls_key {api.tls_key}"
-        raise Permanent(f"{where}: {error}; give both as PEM files that SlurmUser can read") from error
+        raise Permanent(f"{where}: {cause(error)}; give both as PEM files that SlurmUser can read") from error
     return _Http(config, idle_s)
 
 
@@ -251,7 +252,7 @@ def sole(directory: Path) -> Iterator[None]:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
+        raise Permanent(f"head.state_dir {directory}: {cause(error)}; make it, owned by SlurmUser") from error
     try:
         _hold(descriptor, directory)
         yield
@@ -269,7 +270,7 @@ def _hold(descriptor: int, directory: Path) -> None:
         raise Retryable(f"head.state_dir {directory}: {text}") from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            raise Permanent(f"head.state_dir {directory}: {error}") from error
+            raise Permanent(f"head.state_dir {directory}: {cause(error)}") from error
     with contextlib.suppress(OSError):  # of a full disk the store tells; the lock is held without the number
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

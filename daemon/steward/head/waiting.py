@@ -136,14 +136,16 @@ class Opted:
             known = self._words.get(word)
             if known is not None:
                 told_by, has_steps = known.told_by | opted.told_by, known.has_steps or opted.has_steps
+                has_detached = known.has_detached or opted.has_detached
                 if len(told_by) > MAX_TOLD_BY:
                     told_by = known.told_by
                 left = known.left if opted.left in known.left else f"{known.left}; {opted.left}".strip("; ")
                 if len(left) > MAX_TOLD_LEFT:
                     left = known.left
-                if (told_by, has_steps, left) == (known.told_by, known.has_steps, known.left):
+                now = replace(known, told_by=told_by, has_steps=has_steps, has_detached=has_detached, left=left)
+                if now == known:
                     return any(taken_back)
-                opted = replace(known, told_by=told_by, has_steps=has_steps, left=left)
+                opted = now
             self._put(word, opted)
             for node in opted.told_by:
                 self._make_room(node)

@@ -1,4 +1,4 @@
-"""Put the head together; `choose` picks among adapters, here all of them meet."""
+"""Put the head together: `choose` picks among adapters, here all of them meet."""
 
 import os
 from collections import deque
@@ -51,6 +51,7 @@ from steward.policy.plan import Plans, plan
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.views.explain import job_warning
 from steward.workflows.apply import Applier
+from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
@@ -58,12 +59,13 @@ from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell
 from steward.workflows.records import BUSY_SHARE, Patience
 from steward.workflows.snapshot import Snapshot
 
 BUNDLES = "bundles"
 """The folder of bundles in the head's state_dir."""
+BUSY_SWEEP_S, LONGEST_SWEEP_S = 1.0, 60.0
+"""The longest time between two cycles while something is open, and between two reads of all nodes and jobs."""
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
 _FORGET_EVERY_S = 10.0
@@ -175,6 +177,7 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
+    store = choose.store(settings, told.append)
     slurm = CommandLineSlurm(
         conf=str(conf),
         timeout_s=limit_s,
@@ -193,8 +196,8 @@ def _base(settings: Settings) -> _Base:
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm),
-        store=choose.store(settings, told.append),
-        metrics=Metrics(want),
+        store=store,
+        metrics=Metrics(want, store.set_aside_at),
         commands=Commands(bell.ring),
         notifier=notifier(),
     )
@@ -210,8 +213,8 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         bell=base.bell,
         patience=Patience(
             usual=base.settings.cluster.command_timeout_s + 1.0,
-            sweep=Pace(least_s=head.sweep_s, most_s=head.longest_sweep_s),
-            sweep_busy=Pace(least_s=head.busy_sweep_s, most_s=head.longest_sweep_s, share=BUSY_SHARE),
+            sweep=Pace(least_s=head.sweep_s, most_s=LONGEST_SWEEP_S),
+            sweep_busy=Pace(least_s=min(head.sweep_s, BUSY_SWEEP_S), most_s=LONGEST_SWEEP_S, share=BUSY_SHARE),
         ),
         submissions=SubmittedJobs(base.config.config),
         accounting=base.accounting,
@@ -236,7 +239,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         clock=base.clock,
         notifier=base.notifier,
         want=base.want,
-        sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=head.busy_sweep_s),
+        sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=min(head.sweep_s, BUSY_SWEEP_S)),
         told=base.told,
     )
 

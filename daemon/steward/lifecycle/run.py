@@ -1,4 +1,4 @@
-"""One setup of a node, step by step; the start of each step and the end are reported."""
+"""One setup of a node, step by step. The start of each step and the end are reported."""
 
 import json
 import os
@@ -18,6 +18,7 @@ from steward.lifecycle.output import SetupOutput
 from steward.lifecycle.source import fetch
 from steward.model.group import Role
 from steward.model.setup import SetupReport, SetupState
+from steward.model.text import cause
 from steward.ports import Permanent, PortError
 
 PARAMETERS = "provisioning_parameters.json"
@@ -131,7 +132,7 @@ def write_config(job: SetupJob, scripts: Path) -> None:
         if not (scripts / PARAMETERS).exists():
             _replace(scripts / PARAMETERS, parameters)
     except OSError as error:
-        raise Permanent(f"cannot write {folder}: {error}; correct agent.config_dir") from error
+        raise Permanent(f"cannot write {folder}: {cause(error)}; correct agent.config_dir") from error
 
 
 def _name_controller(config: dict[str, Any], head: str) -> None:
@@ -300,7 +301,7 @@ def environment(job: SetupJob, place: NodePlace) -> Mapping[str, str]:
         "STEWARD_CLUSTER": place.cluster,
         "STEWARD_GROUP": place.group,
         "STEWARD_ROLE": place.role,
-        "STEWARD_FEATURES": ",".join(job.order.features),
+        "STEWARD_FEATURES": ",".join(sorted(job.order.features)),
         "STEWARD_HEAD": here.head,
         "STEWARD_SETUP_TOKEN": job.order.token,
     }

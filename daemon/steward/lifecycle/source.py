@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from steward.adapters.fetch.file import fetch_file
 from steward.adapters.fetch.folder import FetchBudget
 from steward.adapters.fetch.https import fetch_https
+from steward.model.text import cause
 from steward.ports import Permanent, Retryable
 
 try:
@@ -71,4 +72,4 @@ def _empty(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o755, parents=True)
     except OSError as error:
-        raise Permanent(f"cannot make {folder}: {error}; correct agent.setup_dir") from error
+        raise Permanent(f"cannot make {folder}: {cause(error)}; correct agent.setup_dir") from error

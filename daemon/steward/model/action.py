@@ -1,22 +1,63 @@
-"""Actions as values: what should be done, under which key, and why. `workflows/effects` has a row for each class."""
+"""Actions as values: what should be done, under which key, and why. `workflows/effects` has a row for each class.
 
+An action that an agent carries out is sent to the agent as it is; its fields have the bounds of a frame.
+"""
+
+import re
 from dataclasses import dataclass
+from typing import Annotated
 
 from steward.model.ask import Answer
+from steward.model.bounds import (
+    Called,
+    Count,
+    Flat,
+    Form,
+    Free,
+    Given,
+    Job,
+    MaxLen,
+    Parsed,
+    Printable,
+    Range,
+    Sparse,
+    Token,
+)
+from steward.model.elastic import Nodes, ReplicaToken
+from steward.model.elastic_spec import MAX_NODES
 from steward.model.health import Advice
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import Mark
+from steward.model.resume_mode import STACK_SIGNALS
 from steward.model.setup import Lifecycle
 from steward.model.why import Why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """An act that should be done once: a second action with the same `key` is the same wish."""
+    """An act that should be done once: a second action with the same `key` is a duplicate."""
 
-    key: Key
-    why: Why
+    key: Annotated[Key, Given()]
+    why: Annotated[Why, Given()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentAction(Action):
+    """An act that the agent of `node` carries out; stale while that agent is not connected."""
+
+    node: Annotated[NodeName, Given()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsAction(Action):
+    """An act that the agents of `nodes` carry out, as far as they are connected."""
+
+    nodes: Annotated[frozenset[NodeName], Given()]
+
+
+_Grace = Annotated[int, Range(high=86_400)]
+_STACK_SIGNAL = Form(re.compile(f"({'|'.join(sorted(STACK_SIGNALS))})?"), "is not a signal for stacks")
 
 
 # On nodes: in Slurm, through their agents, by providers and by the site's own commands for machines.
@@ -65,34 +106,32 @@ class ProbeNode(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MendNode(Action):
+class MendNode(AgentAction):
     """Have the node's agent carry out a light rung of the ladder, once per `token` and boot.
 
     RESTART_SERVICE restarts the unit `target`; RESET_GPU resets the GPU with that UUID or PCI address. The agent
     refuses a unit that its own settings do not allow, and a GPU that a process holds.
     """
 
-    node: NodeName
     rung: Advice
     target: str
-    token: str
+    token: Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetUpNode(Action):
+class SetUpNode(AgentAction):
     """Have the node's agent run the group's lifecycle scripts, once per `token` and boot.
 
     `resource_config` is the JSON text for /opt/ml/config/resource_config.json, `provisioning` the one for
     provisioning_parameters.json (empty: the source's own).
     """
 
-    node: NodeName
-    token: str
-    lifecycle: Lifecycle
+    token: Token
+    lifecycle: Annotated[Lifecycle, Flat()]
     timeout_s: float
-    resource_config: str
-    provisioning: str = ""
-    features: frozenset[str] = frozenset()
+    resource_config: Annotated[str, Free()]
+    provisioning: Annotated[str, Free()] = ""
+    features: Annotated[frozenset[Annotated[str, Called("feature")]], MaxLen(64)] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,30 +333,29 @@ class SetNice(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectStacks(Action):
+class CollectStacks(AgentsAction):
     """Have the agents of `nodes` record, under `name`, what a job's tasks are doing.
 
     The record is the state of each process, and its own stacks if the job named a signal for that.
     """
 
-    job: JobId
-    nodes: frozenset[NodeName]
-    name: str
-    signal: str = ""
+    job: Job
+    name: Token
+    signal: Annotated[str, MaxLen(8), _STACK_SIGNAL] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo(Action):
+class LetGo(AgentsAction):
     """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
 
     `restart` is that run's restart count. `before` (Unix s) is when the run was over: a slurmstepd that began later is
     of a new run.
     """
 
-    job: JobId
-    nodes: frozenset[NodeName]
-    restart: int
+    job: Job
+    restart: Count
     before: float
+    why: Annotated[Why, Printable(400), Parsed(Why.heard)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,36 +378,36 @@ class SignalJob(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResizeRun(Action):
+class ResizeRun(AgentAction):
     """Have a run's coordinator, through the agent of `node`, go to `generation` with exactly these members.
 
     All ranks save first, for `grace_s` seconds at most; 0: they stop at once. `patient`: no rank is stopped before the
     save.
     """
 
-    run: JobId
-    node: NodeName
-    generation: int
-    members: frozenset[NodeName]
-    grace_s: int
-    patient: bool = False
+    run: Job
+    generation: Annotated[int, Range(1, 2**31)]
+    members: Nodes
+    grace_s: _Grace
+    patient: Annotated[bool, Sparse()] = False
+    why: Annotated[Why, Printable(200), Parsed(Why.heard)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitReplica(Action):
+class SubmitReplica(AgentAction):
     """Have the agent of `node` submit a replica job of the run as the run's user, once per token.
 
     `minutes` 0 and an empty `qos`: as in the script of the run's base job.
     """
 
-    run: JobId
-    node: NodeName
-    token: str
-    nodes: int
-    grace_s: int
-    minutes: int = 0
-    qos: str = ""
-    exclude: frozenset[NodeName] = frozenset()
+    run: Job
+    token: ReplicaToken
+    nodes: Annotated[int, Range(1, MAX_NODES)]
+    grace_s: _Grace
+    minutes: Annotated[int, Range(high=10**6)] = 0
+    qos: Annotated[str, MaxLen(64)] = ""
+    exclude: Nodes = frozenset()
+    why: Annotated[Why, Printable(200), Parsed(Why.heard)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,8 @@ class OptedIn:
     """The value of `--elastic=` of a run's base job, on its batch host; empty for any other job."""
     has_steps: Annotated[bool, Sparse()] = False
     """Whether a step with the option ran there; False: only the script, as far as is known."""
+    has_detached: Annotated[bool, Sparse()] = False
+    """Whether a step ran there for which no srun waits (`srun --async`), so that nothing asks about its failure."""
     left: Annotated[str, Printable(MAX_LEFT), Sparse()] = ""
     """The processes of an earlier run or attempt that were still there when this one began; empty: none known."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()

@@ -1,6 +1,6 @@
 """The bounds of a field from another machine, declared once: on the field, in `Annotated`.
 
-The codec (`adapters/wire/codec.py`) enforces them in frames and in the shim's lines alike: an agent accepts from a user
+The codec (`adapters/codec.py`) enforces them in frames and in the shim's lines alike: an agent accepts from a user
 exactly what the head accepts from the agent. A text is printable ASCII on one line. Without a bound, a text has at most
 128 characters, and a whole number is not below 0.
 """

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
-from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderName, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderName, Words
 
 
 class GateRule(Enum):
@@ -47,37 +48,35 @@ class CapacitySettings(Section):
     enabled: bool = Field(default=True, description="false: the API cannot create a cluster.")
     provider: ProviderName | None = Field(
         default=None,
-        description="Provider of groups that have no `[[groups]]` table; none: every group needs one.",
+        description="Provider of groups without a `[[groups]]` table; none: every group needs one.",
     )
     max_groups: int = Field(default=100, ge=1, le=1000, description="Instance groups at most.")
     max_instances: int = Field(default=6758, ge=1, le=100_000, description="Instances of all groups at most.")
-    launches_at_once: int = Field(default=50, ge=1, le=10_000, description="Launches asked of the provider at a time.")
+    launches_at_once: int = Field(default=50, ge=1, le=10_000, description="Launches at a time.")
     minimum_timeout_h: float = Field(
         default=3.0,
         gt=0,
         le=720,
-        description="A group whose MinCount is not there by then goes back to its last good size; restarts with each "
-        "change of MinCount.",
+        description="A group without its MinCount by then goes back to its last good size.",
     )
     gate: GateRule = Field(
         default=GateRule.FIRST,
-        description='"first": a partition is closed until MinCount was there once; "strict": also whenever it is not.',
+        description='"first": a partition opens when MinCount was there once; "strict": only while it is.',
     )
     owned_partitions: Words = Field(
         default=(),
-        description="Partitions of the site's slurm.conf whose state Steward may set. Others are never touched.",
+        description="Partitions of slurm.conf whose state Steward may set.",
     )
     slurm_include: Path | None = Field(
         default=None,
-        description="A file that slurm.conf includes and only Steward writes: partitions of API groups; none: they "
-        "must be in slurm.conf.",
+        description="File included by slurm.conf, for partitions of API groups; none: slurm.conf has them.",
     )
     victims: Victims = Field(
         default=Victims.LEAST_HARM,
-        description='Which nodes leave when a group gets smaller: "least_harm" or "random" (as HyperPod).',
+        description='Which nodes leave a smaller group: "least_harm" or "random" (HyperPod).',
     )
     drain_deadline_s: float = Field(
-        default=0.0, ge=0, le=2_592_000, description="A node that leaves waits this long for its jobs; 0: not at all."
+        default=0.0, ge=0, le=2_592_000, description="How long a leaving node waits for its jobs."
     )
     update_drain_deadline_s: float = Field(
         default=86400.0, ge=0, le=2_592_000, description="The same for a software update."
@@ -85,11 +84,9 @@ class CapacitySettings(Section):
     checkpoint_signal: str = Field(
         default="",
         pattern=SIGNAL_OR_NONE,
-        description="Signal for opted-in jobs on a node that leaves, for example USR1.",
+        description="Signal for resumable jobs on a leaving node, such as USR1.",
     )
-    checkpoint_grace_s: float = Field(
-        default=60.0, ge=0, le=3600, description="How long such jobs may run after the signal."
-    )
+    checkpoint_grace_s: float = Field(default=60.0, ge=0, le=3600, description="How long they may run then.")
     capacity_backoff_s: Durations = Field(
         default=(30.0, 60.0, 120.0, 300.0), description='Waits after "no capacity"; the last one repeats.'
     )
@@ -98,38 +95,28 @@ class CapacitySettings(Section):
         default=(60.0, 300.0, 900.0), description="The same after a lifecycle script failed."
     )
     bootstrap_backoff_s: Durations = Field(
-        default=(30.0, 120.0, 600.0), description="The same after an instance whose agent never came."
+        default=(30.0, 120.0, 600.0), description="The same when an agent never came."
     )
     other_backoff_s: Durations = Field(default=(10.0, 60.0, 300.0), description="The same after any other failure.")
     setup_timeout_s: float = Field(default=3600.0, ge=1, le=86400, description="Time limit of all lifecycle scripts.")
-    setup_tries: int = Field(
-        default=3, ge=1, le=100, description="Tries of the scripts on one instance before another is launched."
-    )
-    rollout_failures: int = Field(
-        default=3, ge=1, le=1000, description="Bring-ups that may fail before a software update rolls back."
-    )
+    setup_tries: int = Field(default=3, ge=1, le=100, description="Tries of the scripts on one instance.")
+    rollout_failures: int = Field(default=3, ge=1, le=1000, description="Failed bring-ups before an update rolls back.")
     bringup_failures: int = Field(
         default=3,
         ge=1,
         le=1000,
-        description="New machines of a group that may fail in a row, outside of software updates; then no more are "
-        "asked for until `steward breaker reset bringup:GROUP` or another version.",
-    )
-    bringup_failures_per_hour: int = Field(default=5, ge=1, le=1000, description="The same within an hour.")
-    bringup_percent: float = Field(
-        default=10.0, ge=0, le=100, description="In a large group both limits are at least this share of its instances."
+        description="New machines of a group that may fail in a row (or 10 %); then none "
+        "is launched until `steward breaker reset`.",
     )
     backup: NodeCommand = Field(
         default=(),
-        description="argv that saves a node before its instance goes, `%n` its name, `%i` its instance id; failure "
-        "stops the deletion.",
+        description="argv that saves node `%n` of instance `%i` before its end; a failure stops that.",
     )
-    restore: NodeCommand = Field(default=(), description="argv that restores it on the new instance of an update.")
+    restore: NodeCommand = Field(default=(), description="argv that restores it on an update's new instance.")
     backup_deadline_s: float = Field(default=600.0, ge=1, le=86400, description="Time limit of both.")
     alarms: tuple[str, ...] = Field(
         default=(),
-        description="argv that is given the names of alarms and prints those that fire, one a line; asked during "
-        "software updates.",
+        description="argv that is given alarm names and prints those that fire; asked during updates.",
     )
     setup_logs_days: float = Field(default=30.0, ge=0, le=3650, description="The head keeps logs of setups this long.")
 
@@ -137,11 +124,6 @@ class CapacitySettings(Section):
     def minimum_timeout_s(self) -> float:
         """Return `minimum_timeout_h` in seconds."""
         return self.minimum_timeout_h * HOUR_S
-
-    @property
-    def bringup_fraction(self) -> float:
-        """Return `bringup_percent` as a fraction."""
-        return self.bringup_percent / 100.0
 
     @property
     def has_provider(self) -> bool:

@@ -1,4 +1,4 @@
-"""A case: one node's repair from suspicion to return; and the history of a piece of hardware."""
+"""A case: one node's repair from suspicion to return, with the remedies tried on its hardware."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,4 +1,4 @@
-"""The settings as the numbers that decisions use; made from the settings file elsewhere."""
+"""The settings that decisions use."""
 
 import sys
 from collections.abc import Mapping
@@ -7,13 +7,15 @@ from types import MappingProxyType
 
 from pydantic import Field
 
+from steward.model.agent_tables import AgentSettings, ClusterSettings, HealthPolicy
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.deep import DeepKind
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import HOUR_S, Program, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, Program, Words
 
 # `[elastic]`: how training runs grow into idle nodes and give them back.
 
@@ -21,57 +23,52 @@ from steward.model.setting_types import HOUR_S, Program, Section, Words
 class ElasticPolicy(Section):
     """Elastic runs (`sbatch --elastic`). A run's own options override these keys."""
 
-    enabled: bool = Field(default=True, description="false: no run grows; nodes that others need are still given back.")
+    enabled: bool = Field(default=True, description="false: no run grows; nodes are still given back.")
     grace_s: float = Field(
         default=600.0,
         ge=1,
         le=86400,
-        description="How long all ranks may take to save a checkpoint before a change of size (`grace=`).",
+        description="How long all ranks may take to save before a change of size (`grace=`).",
     )
     settle_s: float = Field(
         default=60.0,
         ge=0,
         le=86400,
-        description="How long the first new node that is ready waits for others, so that they join together "
-        "(`settle=`).",
+        description="How long the first new node waits for others (`settle=`).",
     )
     faulty_s: float = Field(
         default=30.0,
         ge=0,
         le=86400,
-        description="How long a run waits for the replacement of a lost node, where one is on its way (`faulty=`).",
+        description="How long a run waits for a lost node's replacement (`faulty=`).",
     )
     snooze_s: float = Field(
-        default=300.0, ge=0, le=86400, description="No growth for this long after any change of size (`snooze=`)."
+        default=300.0, ge=0, le=86400, description="No growth for this long after a change of size (`snooze=`)."
     )
     backoff_s: float = Field(
         default=300.0,
         ge=0,
         le=86400,
-        description="No growth for this long after one that did not last (`backoff=`); each further one doubles "
-        "the time ...",
+        description="The same after a growth that did not last (`backoff=`); doubled each time ...",
     )
     backoff_most_s: float = Field(default=3600.0, ge=0, le=604_800, description="... up to this.")
     form_s: float = Field(
         default=900.0,
         ge=10,
         le=86400,
-        description="A change of size has failed when the first step at the new size is not made within this time.",
+        description="Time limit for the first step at a new size.",
     )
     pause_s: float = Field(
         default=60.0,
         ge=1,
         le=86400,
-        description="Assumed cost of a change of size, for a run that has made none yet; a run grows only where "
-        "it gains more.",
+        description="Assumed cost of a run's first change of size.",
     )
-    growths_at_once: int = Field(default=4, ge=1, le=1000, description="At most this many runs grow at the same time.")
     replica_limit_s: float = Field(
         default=14_400.0,
         ge=60,
         le=604_800,
-        description="How long replica jobs may work; a short time lets Slurm fit them into gaps. Their time limit has "
-        "`grace=` and a minute on top.",
+        description="How long replica jobs may work; a short time fits into Slurm's gaps.",
     )
 
 
@@ -81,47 +78,39 @@ class ElasticPolicy(Section):
 class DeepPolicy(Section):
     """Deep checks of idle nodes: when they run, and on how many nodes at once."""
 
-    enabled: bool = Field(default=True, description="false: deep checks are disabled, also on request.")
+    enabled: bool = Field(default=True, description="false: no deep checks, also on request.")
     command: Program | None = Field(
         default=None,
-        description="The runner, by its path on the nodes; none: `-m steward.deep` with the Python that runs the head.",
+        description="The runner on the nodes; none: `-m steward.deep` with the head's Python.",
     )
     on_start: tuple[DeepKind, ...] = Field(
         default=(),
         strict=False,
-        description="What new and repaired machines of `[[groups]]` must pass before they serve: InstanceStress, "
-        "InstanceConnectivity. Groups of the API have OnStartDeepHealthChecks of their own.",
+        description="InstanceStress, InstanceConnectivity: what machines of `[[groups]]` must pass before they serve.",
     )
-    suspects: bool = Field(
-        default=True, description="Deep-check a node with a suspected, unproven fault as soon as it is idle."
-    )
+    suspects: bool = Field(default=True, description="Deep-check a suspected node as soon as it is idle.")
     sweep_period_h: float = Field(
-        default=0.0, ge=0, le=8760, description="Every idle node is deep-checked once in this time; 0: never."
+        default=0.0, ge=0, le=8760, description="Deep-check every idle node once in this time; 0: never."
     )
-    budget_s: float = Field(default=900.0, ge=10, le=86400, description="How long one deep check may run on its nodes.")
+    budget_s: float = Field(default=900.0, ge=10, le=86400, description="Time limit of one deep check.")
     start_timeout_s: float = Field(
         default=120.0,
         ge=5,
         le=3600,
-        description="A deep check whose job Slurm does not start within this time is given up.",
+        description="Time limit for Slurm to start its job.",
     )
-    busy_wait_s: float = Field(
-        default=600.0, ge=0, le=86400, description="How long a busy node is waited for before it is skipped."
-    )
+    busy_wait_s: float = Field(default=600.0, ge=0, le=86400, description="How long to wait for a busy node.")
     gather_s: float = Field(
-        default=15.0, ge=0, le=3600, description="How long free nodes wait for the other nodes of their check."
+        default=15.0, ge=0, le=3600, description="How long free nodes wait for the others of their check."
     )
     at_once_percent: float = Field(
-        default=10.0, gt=0, le=100, description="At most this share of the idle nodes is under a deep check at once ..."
-    )
-    at_once_min: int = Field(
-        default=2, ge=1, le=10000, description="... but at least this many; a single node cannot measure the network."
+        default=10.0, gt=0, le=100, description="Share of the idle nodes under deep checks at once; 2 always may be."
     )
     output: str = Field(
         default="/dev/null",
         pattern=r"^/[^\s'\"]*$",
         max_length=255,
-        description="Where the runner's output goes on the first node of a check; `%j` is the job's number.",
+        description="The runner's output on the first node; `%j` is the job's number.",
     )
 
     @property
@@ -140,108 +129,52 @@ class DeepPolicy(Section):
         return self.at_once_percent / 100.0
 
 
-# `[health]`: when a bad state counts, trials of checks that may change, and node features for Slurm's users.
-
-
-class HealthPolicy(Section):
-    """When a bad state counts. Events (a kernel-log line) count at once."""
-
-    bad_samples: int = Field(default=2, ge=1, le=20, description="This many bad samples ...")
-    last_samples: int = Field(
-        default=3, ge=1, le=20, description="... among this many of the latest make a state count as bad."
-    )
-    clear_after_s: float = Field(
-        default=600.0, ge=0, le=86400, description="A bad state is over when its check has passed for this long."
-    )
-    features: bool = Field(
-        default=True,
-        description="Nodes get one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
-        "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
-    )
-    canary_node_count: int = Field(
-        default=5,
-        ge=0,
-        le=10000,
-        description="A new or changed site check only reports until this many nodes had results (0: no trial) ...",
-    )
-    canary_h: float = Field(default=4.0, ge=0, le=720, description="... for this long, ...")
-    canary_failing_percent: float = Field(
-        default=5.0,
-        ge=0,
-        le=100,
-        description="... and the share that failed is at most this much above that of its earlier version.",
-    )
-
-    @property
-    def canary_s(self) -> float:
-        """Return `canary_h` in seconds."""
-        return self.canary_h * HOUR_S
-
-    @property
-    def canary_failing_fraction(self) -> float:
-        """Return `canary_failing_percent` as a fraction."""
-        return self.canary_failing_percent / 100.0
-
-
 # `[quota]`: how quotas of teams are kept in Slurm.
 
 
 class QuotaPolicy(Section):
     """Quotas of teams, created through the API or with `steward quota apply`; without a quota nothing is done."""
 
-    enabled: bool = Field(default=True, description="false: quotas are kept and shown, but not written to Slurm.")
+    enabled: bool = Field(default=True, description="false: quotas are kept, but not written to Slurm.")
     count_filled: bool = Field(
         default=False,
-        description="true: vCPUs and memory that a quota did not name and that were filled in limit the team, "
-        "too (as on HyperPod).",
+        description="true: vCPUs and memory that were filled in limit a team, too (HyperPod).",
     )
     grace_s: float = Field(
         default=60.0,
         ge=0,
         le=65533,
-        description="How long a job that is evicted runs on after its signal; also GraceTime of the QOS of "
-        "borrowed jobs.",
+        description="How long an evicted job runs on after its signal (GraceTime of its QOS).",
     )
     patience_s: float = Field(
         default=15.0,
         ge=1,
         le=3600,
-        description="How long after that Steward waits for Slurm's own preemption before it requeues the job itself.",
+        description="How long Steward waits then for Slurm's preemption before it requeues the job.",
     )
     backoff_s: float = Field(
         default=60.0,
         ge=0,
         le=86400,
-        description="A job that was evicted twice may borrow again only after this long, doubled each further time ...",
+        description="A job evicted twice may borrow again after this long, doubled each time ...",
     )
     backoff_most_s: float = Field(default=3600.0, ge=0, le=604_800, description="... up to this.")
     rebalance: bool = Field(
         default=False,
-        description="true: a borrowed job is evicted also for a team that has borrowed less than its own.",
-    )
-    rebalance_after_s: float = Field(
-        default=600.0,
-        ge=10,
-        le=604_800,
-        description="With `rebalance`: only jobs that ran this long are evicted, and at most one within this time.",
+        description="true: borrowed jobs are also evicted for teams that borrow less.",
     )
     borrow_priority: int | None = Field(
         default=None,
         ge=0,
         le=101,
-        description="A borrowed job whose priority class is below this weight is evicted for any job of a higher "
-        "class; none: this rule is off.",
+        description="Borrowed jobs of a priority class below this weight are evicted for any higher class; none: off.",
     )
-    strict: Words = Field(
-        default=(), description="Teams whose jobs start strictly in order: a job that waits holds up those behind it."
-    )
+    strict: Words = Field(default=(), description="Teams whose jobs start strictly in order.")
     limit_others: bool = Field(
         default=True,
-        description="Where a team has a quota: accounts without one may use only what no team owns. false: no limit.",
+        description="false: accounts without a quota may use what teams own.",
     )
-    edits_at_once: int = Field(
-        default=8, ge=1, le=100, description="At most this many changes to Slurm's accounting in one cycle."
-    )
+    edits_at_once: int = Field(default=8, ge=1, le=100, description="Changes to Slurm's accounting in one cycle.")
 
 
 FINAL_CODE = 93
@@ -262,7 +195,7 @@ class Desired:
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The mode (off, report or drain) of a check id, or of a pattern such as `ib.*`."""
-    slurm_user: str = "slurm"
+    slurm_user: str = field(default_factory=lambda: ClusterSettings().slurm_user)
     """The login name under which Slurm's own daemons write reasons."""
     unrepaired: frozenset[str] = frozenset()
     """The groups whose faults are reported, but whose nodes are repaired only when a person asks for it."""
@@ -272,5 +205,5 @@ class Desired:
     """The URL of the status page for people; empty: messages have no link to it."""
     spares: frozenset[NodeName] = frozenset()
     """The nodes kept out of service until they stand in for a broken node with a fixed machine."""
-    agent_socket: str = "/run/steward/agent.sock"
+    agent_socket: str = field(default_factory=lambda: str(AgentSettings().socket))
     """The socket on which programs on a node reach its agent."""

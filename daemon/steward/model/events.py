@@ -1,4 +1,4 @@
-"""Events for people and tools: one typed record each, kept in the store and followed by the CLI; and their filter.
+"""Events for people and tools: one typed record each, kept in the store, filtered and followed by the CLI.
 
 The head and a follower filter alike.
 """

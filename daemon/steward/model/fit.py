@@ -63,7 +63,6 @@ MISSING = {
     "features": "too few nodes with its features (--constraint) are free",
     "gres": "too few nodes with its GRES (type and count) are free",
     "nodelist": "a node that it names (--nodelist) is not free",
-    "switches": "too few nodes that are free belong together as it asks (--switches, --contiguous)",
     "memory": "too few nodes with enough free memory",
 }
 """Sentences for people, by the request (`missing`) without which the job would start."""

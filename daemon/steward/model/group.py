@@ -1,4 +1,4 @@
-"""The API's cluster and its instance groups, as requested; kept in memory, changed by orders only."""
+"""The API's cluster and its instance groups, as requested. Kept in memory, changed by orders only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Annotated
 
-from steward.model.bounds import Lenient, MaxLen, Printable
+from steward.model.bounds import Lenient, MaxLen, Printable, Sparse
 from steward.model.ids import BootId, InstanceId, NodeName
 
 
@@ -83,6 +83,10 @@ class Finding:
 
     `event` findings (a kernel-log line) act at once; state findings need `health.bad_of_last` samples. `hardware` names
     the affected piece (a GPU's UUID, a device), if known.
+
+    For people: `at` is since when the outcome holds, `passed_at` when the check last passed (0: not since its agent
+    began), `good_since` since when the looks of a failed check pass again, not long enough yet (0: the last one did
+    not).
     """
 
     check: Annotated[str, MaxLen(40)]
@@ -94,6 +98,8 @@ class Finding:
     event: Annotated[bool, Lenient()] = False
     scope: Scope = Scope.NODE
     hardware: Annotated[str, Printable(64)] = ""
+    passed_at: Annotated[float, Sparse()] = 0.0
+    good_since: Annotated[float, Sparse()] = 0.0
 
     @property
     def is_bad(self) -> bool:
@@ -110,12 +116,14 @@ class Finding:
 class Report:
     """An agent's report on its node; quiet results are only named, so that ten thousand agents fit in memory.
 
+    `passed_since` has, for each check of `passed` by name, the Unix second since which it passes; empty if not told.
     `hardware` holds the identities of pieces that outlive an instance id (GPU UUIDs, the board's serial), `versions`
     the content digests of checks that may change (the site's own). `checked` is the `check now` that it answers.
     """
 
     findings: tuple[Finding, ...] = ()
     passed: frozenset[str] = frozenset()
+    passed_since: tuple[int, ...] = ()
     skipped: frozenset[str] = frozenset()
     hardware: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from steward.model.setting_types import Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import Words
 
 
 class MachineType(Section):
@@ -18,8 +19,8 @@ class MachineType(Section):
     cpus: int = Field(default=0, ge=0, le=100_000, description="Logical CPUs; 0: not said.")
     memory_mb: int = Field(default=0, ge=0, description="Memory in MiB; 0: not said.")
     gpus: int = Field(default=0, ge=0, le=1000, description="Accelerators.")
-    gres: str = Field(default="", max_length=200, description="Slurm's Gres of such a node, for example `gpu:h100:8`.")
-    features: Words = Field(default=(), description="Slurm features of such a node.")
+    gres: str = Field(default="", max_length=200, description="Slurm's Gres, such as `gpu:h100:8`.")
+    features: Words = Field(default=(), description="Slurm features.")
 
 
 _MIB_PER_GIB = 1024

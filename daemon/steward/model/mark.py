@@ -1,4 +1,4 @@
-"""Steward's mark on things in Slurm: `steward:<check>:<action>:<id>`; Steward undoes only marked changes.
+"""Steward's mark on things in Slurm: `steward:<check>:<action>:<id>`. Steward undoes only marked changes.
 
 Slurm may append `" : Not responding"` to a reason, so only its first `" : "` token counts (reference: slurmctld's
 `set_node_reason`).
@@ -39,9 +39,22 @@ SPARE = Mark(check="spare", action="hold", id="pool")
 """The mark of every waiting spare: one for all, so that one command drains them all."""
 
 
+_REBOOT = re.compile(r"(?:Reboot ASAP|reboot requested) : reboot issued(?: : (?P<last>reboot timed out))?(?: : .*)?\Z")
+"""The words of `scontrol reboot` without a reason of its caller: each but the first appended by slurmctld."""
+
+
+def is_slurms_reboot(reason: str) -> bool:
+    """Return whether the reason is Slurm's own words about a reboot, under the login of the one who ordered it."""
+    return _REBOOT.match(reason) is not None
+
+
 def first_token(reason: str) -> str:
-    """Return the part of a Slurm reason that its author wrote, without slurmctld's additions."""
-    return reason.split(" : ", 1)[0].strip()
+    """Return the part of a Slurm reason that its author wrote, without slurmctld's additions.
+
+    Of a reboot that ran out of time that is the end, which slurmctld appended to its own words.
+    """
+    match = _REBOOT.match(reason)
+    return (match["last"] if match else None) or reason.split(" : ", 1)[0].strip()
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""The head's intents and memory between cycles. The store keeps it; `plan` turns it into the next one."""
+"""The head's intents and memory between cycles. The store keeps it, and `plan` turns it into the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -24,6 +24,9 @@ class NodeBase(Enum):
     UNKNOWN = "UNKNOWN"
 
 
+_DOWN_BY_SLURM = ("Not responding", "Node unexpectedly rebooted", "ResumeTimeout reached", "reboot timed out")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """The reason why a node is out of service, as Slurm keeps it. `at` is Unix seconds; `user` is a login name."""
@@ -42,8 +45,8 @@ class Reason:
 
     @property
     def is_slurms_own(self) -> bool:
-        """Return whether slurmctld wrote the reason about a silent or rebooted node, and no person or tool did."""
-        return first_token(self.text) in ("Not responding", "Node unexpectedly rebooted", "ResumeTimeout reached")
+        """Return whether slurmctld set the node DOWN with this reason, and no person or tool did."""
+        return first_token(self.text) in _DOWN_BY_SLURM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,8 @@ class AgentView:
     findings: tuple[Finding, ...] = ()
     """Bad and unknown results, and events; quiet results are in `passed` and `skipped`."""
     passed: frozenset[str] = frozenset()
+    passed_since: tuple[int, ...] = ()
+    """Since when each check of `passed`, by name, passes, in Unix seconds; for people."""
     skipped: frozenset[str] = frozenset()
     hardware: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=_empty)
@@ -117,6 +119,11 @@ class AgentView:
     """Reports on the elastic runs whose base job has its batch script on this node."""
     address: str = ""
     """The address from which it is connected."""
+
+    @property
+    def passes_since(self) -> Mapping[str, int]:
+        """Return since when each passed check passes, in Unix seconds; empty if the agent did not tell."""
+        return dict(zip(sorted(self.passed), self.passed_since, strict=False))
 
     @property
     def is_heard(self) -> bool:

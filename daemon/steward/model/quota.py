@@ -1,4 +1,4 @@
-"""The quotas of teams and how teams share, as requested through the API; kept in memory, changed by orders only.
+"""The quotas of teams and how teams share, as requested through the API. Kept in memory, changed by orders only.
 
 A team is a Slurm account. Machine types turn a quota into numbers (`policy/quota/fill_in.py`).
 """

@@ -1,4 +1,4 @@
-"""Orders of API callers about quotas; each is carried out in full or not at all (`policy/orders`)."""
+"""Orders of API callers about quotas. Each is carried out in full or not at all (`policy/orders`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

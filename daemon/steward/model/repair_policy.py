@@ -2,7 +2,11 @@
 
 from pydantic import Field
 
-from steward.model.setting_types import HOUR_S, Durations, RepairMode, Section
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, Durations, RepairMode
+
+WITNESS_FRESH_S = 3.0
+"""How long the word of a second source (slurmd, the provider) about a node counts."""
 
 
 class LadderPolicy(Section):
@@ -11,35 +15,22 @@ class LadderPolicy(Section):
     restarts_per_hour: int = Field(default=2, ge=0, le=1000, description="Restarts of services on one machine.")
     resets_per_day: int = Field(default=1, ge=0, le=1000, description="Resets of GPUs on one machine.")
     reboots_per_day: int = Field(default=2, ge=0, le=1000, description="Reboots of one machine.")
-    restart_timeout_s: float = Field(
-        default=120.0, ge=1, le=86400, description="Time limit for a restarted service to pass its checks."
-    )
     reset_timeout_s: float = Field(
-        default=300.0, ge=1, le=86400, description="Time limit for a GPU that was reset to pass its checks."
+        default=300.0, ge=1, le=86400, description="Time limit for a reset GPU to pass its checks."
     )
     reboot_timeout_s: float = Field(
-        default=1500.0, ge=1, le=86400, description="Time limit for a rebooted node's agent to be back."
+        default=1500.0, ge=1, le=86400, description="Time limit for a rebooted node's agent."
     )
     hardware_repairs: int = Field(
-        default=3, ge=1, le=100, description="Repairs (resets, reboots, replacements) of one piece of hardware ..."
-    )
-    hardware_window_h: float = Field(
-        default=168.0, ge=0.01, le=672, description="... within this time; the next one is left to a person."
+        default=3, ge=1, le=100, description="Repairs of one piece of hardware in a week; the next is a person's."
     )
     replacements_per_day: int = Field(
-        default=2, ge=1, le=1000, description="Replacements of one node's machine; the next one is left to a person."
+        default=2, ge=1, le=1000, description="Replacements of one node's machine; the next is a person's."
     )
-    probation_h: float = Field(
-        default=24.0, ge=0, le=672, description="A fault within this time of a repair skips a rung."
-    )
+    probation_h: float = Field(default=24.0, ge=0, le=672, description="A fault this soon after a repair skips a rung.")
     cooldown_s: float = Field(
-        default=300.0, ge=0, le=86400, description="From a node's return to its next repair that a check asks for."
+        default=300.0, ge=0, le=86400, description="From a node's return to its next repair for a check."
     )
-
-    @property
-    def hardware_window_s(self) -> float:
-        """Return `hardware_window_h` in seconds."""
-        return self.hardware_window_h * HOUR_S
 
     @property
     def probation_s(self) -> float:
@@ -52,111 +43,86 @@ class RepairPolicy(Section):
 
     mode: RepairMode = Field(
         default=RepairMode.REPORT,
-        description='"report": report what would be done, but touch no node (jobs are still resumed); "ask": '
-        'drain broken nodes, and repair each only after `steward approve CASE`; "act": repair. '
-        'Choose "ask" or "act" when the reports look right.',
+        description='"report": touch no node (jobs are resumed); "ask": drain, and repair '
+        'after `steward approve CASE`; "act": repair.',
     )
-    settle_s: float = Field(
-        default=0.1, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
-    )
+    settle_s: float = Field(default=0.1, ge=0, le=60, description="How long an agent must be lost to count.")
     settle_degraded_s: float = Field(
         default=10.0,
         ge=0,
         le=300,
-        description="How long a degraded finding must stand before its node is drained, so that one cause on several "
-        "nodes is an incident before any of them is; 0 drains at once. Fatal findings and events never wait.",
-    )
-    witness_fresh_s: float = Field(
-        default=3.0, ge=0.5, le=60, description="How long the word of a second source (slurmd, the provider) counts."
+        description="How long a degraded finding stands before its node is drained; 0: drain at once.",
     )
     suspect_deadline_s: float = Field(
         default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."
     )
     drain_deadline_s: float = Field(default=60.0, ge=1, le=3600, description="Time limit for Slurm to show the drain.")
     release_deadline_h: float = Field(
-        default=24.0, ge=0.01, le=720, description="Jobs on a degraded node may run this long."
+        default=24.0, ge=0.01, le=720, description="How long jobs on a degraded node may run."
     )
     launch_timeout_s: float = Field(
         default=2700.0, ge=1, le=86400, description="Time limit for the provider to begin an instance."
     )
     provision_timeout_s: float = Field(
-        default=2700.0, ge=1, le=86400, description="Time limit for the new instance's agent to connect."
+        default=2700.0, ge=1, le=86400, description="Time limit for its agent to connect."
     )
     verify_timeout_s: float = Field(default=300.0, ge=1, le=86400, description="Time limit for all checks to pass.")
     return_timeout_s: float = Field(
         default=60.0, ge=1, le=3600, description="Time limit for Slurm to show the node in service."
     )
     retry_s: float = Field(default=5.0, ge=0.1, le=3600, description="Time between tries of an action that failed.")
-    max_launches: int = Field(
-        default=5, ge=1, le=100, description="After so many failed instances the case is held for a person."
-    )
+    max_launches: int = Field(default=5, ge=1, le=100, description="After so many failed instances a person decides.")
     capacity_backoff_s: Durations = Field(
         default=(60.0, 120.0, 300.0, 600.0), description='Waits after "no capacity"; the last one repeats.'
     )
     concurrent_percent: float = Field(
-        default=5.0, ge=0, le=100, description="Repairs at once, as a share of a group ..."
+        default=5.0, ge=0, le=100, description="Share of a group under repair at once ..."
     )
     concurrent_min: int = Field(default=1, ge=1, le=10000, description="... but at least this many.")
     concurrent_all_count: int = Field(default=20, ge=1, le=10000, description="Repairs at once in the whole cluster.")
     breaker_percent: float = Field(
-        default=20.0, ge=0, le=100, description="More nodes taken out by Steward than this share of a group ..."
+        default=20.0, ge=0, le=100, description="More nodes of a group out than this share ..."
     )
     breaker_min: int = Field(
         default=2,
         ge=1,
         le=10000,
-        description="... and than this number trip the breaker: Steward only reports until it closes.",
+        description="... and this number trip the breaker: Steward only reports.",
     )
-    check_breaker_percent: float = Field(
-        default=10.0, ge=0, le=100, description="More nodes taken out for one check than this share of all ..."
-    )
-    check_breaker_min: int = Field(default=2, ge=1, le=10000, description="... and than this number ...")
-    check_breaker_window_s: float = Field(
-        default=600.0,
+    check_breaker_min: int = Field(
+        default=2,
         ge=1,
-        le=86400,
-        description="... within this time trip a breaker: that check only reports until it closes.",
+        le=10000,
+        description="More nodes out for one check in 10 min than this, and 10 % of all, trip its breaker.",
     )
     breaker_patience_s: float = Field(
         default=1800.0,
         ge=60,
         le=86400,
-        description="This long after a breaker tripped one repair is let through: if it ends well the breaker "
-        "closes, otherwise the time is doubled.",
-    )
-    correlated_percent: float = Field(
-        default=5.0, ge=0, le=100, description="The same fault on this share of all nodes ..."
+        description="After this a tripped breaker lets one repair through; a failure doubles the time.",
     )
     correlated_min: int = Field(
         default=3,
         ge=2,
         le=10000,
-        description="... and at least this many: one incident, no node touched but lost ones that are surely gone.",
-    )
-    correlated_window_s: float = Field(
-        default=300.0, ge=1, le=86400, description="Faults this close together count as the same."
-    )
-    correlated_span_s: float = Field(
-        default=30.0, ge=0, le=3600, description="Agents that fall silent this close together have a common cause."
+        description="The same fault on this many nodes, and 5 % of all, is an incident: no node is repaired.",
     )
     node_repairs: int = Field(default=3, ge=1, le=100, description="Repairs of one node ...")
     node_repairs_window_h: float = Field(
-        default=168.0, ge=0.01, le=8760, description="... within this time; the next one is left to a person."
+        default=168.0, ge=0.01, le=8760, description="... within this time; the next is a person's."
     )
     replacements_per_hour: int = Field(
         default=10,
         ge=0,
         le=10000,
-        description="At most this many repairs begin within an hour in the whole cluster (light ones are not "
-        "counted); the next one waits.",
+        description="Repairs begun in an hour, light ones aside.",
     )
     budgets: LadderPolicy = LadderPolicy()
     agents_grace_s: float = Field(
         default=15.0,
         ge=0,
         le=600,
-        description="How long an agent may take to connect after the head's start, a power-up or a reboot, or "
-        "after others that fell silent with it are heard again.",
+        description="How long agents may take to connect after a start of the head or a reboot.",
     )
 
     @property
@@ -188,13 +154,3 @@ class RepairPolicy(Section):
     def breaker_fraction(self) -> float:
         """Return `breaker_percent` as a fraction."""
         return self.breaker_percent / 100.0
-
-    @property
-    def check_breaker_fraction(self) -> float:
-        """Return `check_breaker_percent` as a fraction."""
-        return self.check_breaker_percent / 100.0
-
-    @property
-    def correlated_fraction(self) -> float:
-        """Return `correlated_percent` as a fraction."""
-        return self.correlated_percent / 100.0

@@ -117,7 +117,7 @@ class Decision(Enum):
     RETRY = "retry"
     REQUEUE = "requeue"
     WAIT = "wait"
-    """Requeue, with its sound nodes kept for it until the replacement is there."""
+    """Requeue, with its sound nodes kept for it while a repair under way brings the missing ones."""
     STOP = "stop"
 
 
@@ -204,6 +204,19 @@ class Standstill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSize:
+    """What a run of a job has."""
+
+    partition: str
+    nodes: int
+    limit_s: float | None
+    """None: no limit, or not known."""
+    tres: str
+    """Its resources as Slurm writes them; empty: not known."""
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobMemory:
     """The memory of an opted-in job. `resumes` counts against its budget, `unproven` the resumes without evidence.
 
@@ -234,6 +247,8 @@ class JobMemory:
     """Every node of the other parts of that run, for a heterogeneous job; this memory is the leader's."""
     started: float | None = None
     """When that run started."""
+    size: RunSize | None = None
+    """What that run has, or had; None: it was not seen to run."""
     excised: frozenset[NodeName] = frozenset()
     """The nodes that it lost while it continued without them (`--no-kill`)."""
     taken_out: tuple[TakenOut, ...] = ()

@@ -1,30 +1,77 @@
-"""The parts of the settings file's tables: the table itself, and value types with messages that say what to write.
+"""The value types of the settings, with messages that say what to write, and how a table declares a key.
 
-Where decisions use the keys of a table unchanged, the table is also their policy: each number is declared once, with
-its default, its range and its meaning.
+Agents load this, so it does without pydantic.
 """
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from steward.model.node_names import expand_nodes
 from steward.model.resume_mode import ResumeMode
 
 HOUR_S = 3600.0
+T = TypeVar("T")
 
 
-class Section(BaseModel):
-    """A table of the settings: frozen, strict about types, without unknown keys.
+def setting(default: T, description: str, **limits: float) -> T:
+    """Declare a key in a dataclass that is a table.
 
-    Keys in hours and percent are also properties in seconds and as fractions.
+    `limits`: `ge`, `gt` and `le` of a number, `min_length` and `max_length` of a text.
     """
+    return field(default=default, metadata={"description": description, **limits})
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+def range_words(limits: Mapping[str, float]) -> str:
+    """Return a range as `from 0 to 60` or `above 0, up to 100`; empty without limits."""
+    low = f"above {limits['gt']:g}" if "gt" in limits else f"from {limits['ge']:g}" if "ge" in limits else ""
+    high = f"to {limits['le']:g}" if "le" in limits else ""
+    return f"{low}, up {high}" if "gt" in limits and high else f"{low} {high}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A rule for the values of a type. `rule` returns the value, or raises ValueError that says what to write."""
+
+    rule: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Have pydantic apply the rule where the head reads the settings."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # an agent never loads it
+
+        return core_schema.no_info_after_validator_function(self.rule, handler(source))
+
+
+def problems_of(table: Any) -> Iterator[tuple[str, str]]:
+    """Yield each key of a table whose value breaks its declaration, with what to write instead."""
+    hints = get_type_hints(type(table), include_extras=True)
+    for one in fields(table):
+        value, limits = getattr(table, one.name), one.metadata
+        if not _is_within(value, limits):
+            yield one.name, f"use a number {range_words(limits)}" if range_words(limits) else "use another length"
+        for rule in _rules(hints[one.name]) if value is not None else ():
+            try:
+                rule(value)
+            except ValueError as error:
+                yield one.name, str(error)
+
+
+def _is_within(value: Any, limits: Mapping[str, float]) -> bool:
+    if isinstance(value, str):
+        return limits.get("min_length", 0) <= len(value) <= limits.get("max_length", len(value))
+    if isinstance(value, int | float):
+        return limits.get("ge", value) <= value <= limits.get("le", value) and value > limits.get("gt", -math.inf)
+    return True
+
+
+def _rules(hint: Any) -> list[Callable[[Any], Any]]:
+    """Return the rules of `Annotated[...]`, or of `Annotated[...] | None`."""
+    marks = (mark for part in (hint, *get_args(hint)) for mark in getattr(part, "__metadata__", ()))
+    return [mark.rule for mark in marks if isinstance(mark, Checked)]
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:
@@ -34,7 +81,7 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
     return kept
 
 
-Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
+Words = Annotated[tuple[str, ...], Checked(_unique)]
 
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
 SIGNAL_OR_NONE = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
@@ -145,20 +192,26 @@ def _program(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv
 
 
+def _provider_name(text: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9-]{0,31}", text) is None:
+        raise ValueError("write a provider's name: a-z, 0-9 and `-`, at most 32 characters")
+    return text
+
+
 def _full_path(path: Path) -> Path:
     if not path.is_absolute():
         raise ValueError("a daemon may begin in any folder; use a full path, from /")
     return path
 
 
-FullPath = Annotated[Path, AfterValidator(_full_path)]
-HostPort = Annotated[str, AfterValidator(_host_port)]
-NodeList = Annotated[str, AfterValidator(_node_list)]
-SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
-NodeCommand = Annotated[tuple[str, ...], AfterValidator(_for_a_node)]
-Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
-Waits = Annotated[tuple[float, ...], AfterValidator(_waits)]
-ExitCodes = Annotated[tuple[int, ...], AfterValidator(_exit_codes)]
-AutoResume = Annotated[str, AfterValidator(_auto_resume)]
-ProviderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
-Program = Annotated[tuple[str, ...], AfterValidator(_program)]
+FullPath = Annotated[Path, Checked(_full_path)]
+HostPort = Annotated[str, Checked(_host_port)]
+NodeList = Annotated[str, Checked(_node_list)]
+SomeNodes = Annotated[str, Checked(_some_nodes)]
+NodeCommand = Annotated[tuple[str, ...], Checked(_for_a_node)]
+Durations = Annotated[tuple[float, ...], Checked(_times)]
+Waits = Annotated[tuple[float, ...], Checked(_waits)]
+ExitCodes = Annotated[tuple[int, ...], Checked(_exit_codes)]
+AutoResume = Annotated[str, Checked(_auto_resume)]
+ProviderName = Annotated[str, Checked(_provider_name)]
+Program = Annotated[tuple[str, ...], Checked(_program)]

@@ -1,5 +1,7 @@
 """Texts for people: hostile text made harmless, and the words that all explanations share."""
 
+import time
+
 _SHOWN, _LINE = 100, 500
 
 
@@ -33,6 +35,22 @@ def shown(value: object) -> str:
         return "something that is nested too deeply"
 
 
+def cause(error: Exception) -> str:
+    """Return in words why a file, a program or a connection failed, without its name: the message has it already."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+
+
+_LAST = 253_402_128_000.0
+"""Two days before the end of the year 9999, the last that a calendar has; in Unix seconds."""
+
+
+def calendar(at: float) -> float:
+    """Return the Unix time; of an absurd one, which another machine sent, the nearest that a calendar has."""
+    return min(max(at, 0.0), _LAST)
+
+
 # Words that all explanations share.
 
 PAUSED = "actions are paused: `steward events --kind head.` says why, `steward resume-actions` ends the pause"
@@ -57,6 +75,16 @@ def span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def age(seconds: float) -> str:
+    """Return a duration as `span` does, in days from two days on: `3 d`."""
+    return f"{seconds / 86_400:.0f} d" if seconds >= 172_800 else span(seconds)
+
+
+def local_time(at: float) -> str:
+    """Return a time as this machine's clock shows it, with its zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(calendar(at)))
 
 
 def times(count: int) -> str:

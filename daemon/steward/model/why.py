@@ -11,5 +11,10 @@ class Why:
     text: str
     evidence: tuple[str, ...] = ()
 
+    @classmethod
+    def heard(cls, text: str) -> "Why":
+        """Return the reason that came with an order of the head, of which only the text is sent."""
+        return cls(rule="head", text=text)
+
     def __str__(self) -> str:
         return f"{self.text} [{self.rule}]" + (f" ({'; '.join(self.evidence)})" if self.evidence else "")

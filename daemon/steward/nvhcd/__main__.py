@@ -8,6 +8,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from steward.model.text import cause
+
 try:
     from steward.nvhcd.server import HealthService
 except ModuleNotFoundError as error:
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         service.start()
     except OSError as error:
-        print(f"steward.nvhcd: cannot listen at {options.socket}: {error}", file=sys.stderr)
+        print(f"steward.nvhcd: cannot listen at {options.socket}: {cause(error)}", file=sys.stderr)
         return 1
     log.info("listening socket=%s agent=%s", options.socket, options.agent)
     told.wait()

@@ -1,4 +1,4 @@
-"""The decision: everything seen, wanted and remembered in; what to do, remember and tell out. Pure."""
+"""The decision: from everything seen, wanted and remembered to what to do, remember and tell. Pure."""
 
 from steward.model.desired import Desired
 from steward.model.memory import Memory
@@ -6,19 +6,21 @@ from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.blind_time import forgive_blind_time, note_look
 from steward.policy.case.cases import move_cases
-from steward.policy.case.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
+from steward.policy.case.foreign import note_foreign
+from steward.policy.case.lookout import probe_silent
+from steward.policy.case.presence import note_absences, note_leaves, remember_agents
 from steward.policy.case.spares import keep_spares
 from steward.policy.case.suspicion import open_cases
 from steward.policy.deep.carry import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
 from steward.policy.fact_cache import FactCache
-from steward.policy.facts.at_rest import note_suspensions
 from steward.policy.facts.correlate import find_incidents
 from steward.policy.facts.gres_leaks import note_leaks
 from steward.policy.facts.silence import follow_silence
 from steward.policy.facts.slurm_faults import remember_served, tell_hurt, tell_reasons
 from steward.policy.facts.stops import note_stops
+from steward.policy.facts.suspended import note_suspensions
 from steward.policy.features import keep_features
 from steward.policy.groups.gate import keep_gates
 from steward.policy.groups.goals import finish_operations, keep_groups
@@ -33,11 +35,11 @@ from steward.policy.guards.lemons import note_exclusions
 from steward.policy.job.ask import answer_asks
 from steward.policy.job.comment import comment_jobs
 from steward.policy.job.first import restore_turns
+from steward.policy.job.give_back import give_back_time
 from steward.policy.job.hang import follow_hangs
 from steward.policy.job.keep import free_decided, free_kept, keep_nodes
 from steward.policy.job.leaving import let_go
 from steward.policy.job.ledger import keep_ledger
-from steward.policy.job.progress import give_back_time
 from steward.policy.job.remember import remember_jobs
 from steward.policy.job.resume import follow_jobs
 from steward.policy.job.siblings import keep_slots

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from steward.model.case import Case
 from steward.model.health import Advice, Finding
-from steward.model.mark import first_token
+from steward.model.mark import first_token, is_slurms_reboot
 from steward.model.node import Node, Reason
 
 
@@ -177,8 +177,8 @@ ACTING = (Response.CHECK, Response.LAUNCH, Response.RESTART_SLURMD, Response.REB
 def row_of(reason: Reason, slurm_user: str) -> ReasonRow | None:
     """Return the row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
     row = row_of_text(reason.text)
-    if row is None:
-        return None
+    if row is None or is_slurms_reboot(reason.text):
+        return row  # a reboot by Slurm has the login of the person who ordered it
     authors = {slurm_user} if row.author is Author.CONTROLLER else {slurm_user, "root"}
     return row if reason.user in authors else None
 

@@ -11,8 +11,9 @@ from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView
 from steward.policy.slurm_reasons import near_miss, ordered, row_of_text
 
+_MAINTENANCE = "MAINTENANCE"
 PLANNED_ABSENCE = frozenset(
-    {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", "MAINTENANCE"}
+    {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", _MAINTENANCE}
 )
 """Slurm's own flags. Those of a node that comes up end when its slurmd registers, or at ResumeTimeout: then Slurm sets
 the node DOWN, which is a fault of its own (`slurm_reasons.py`). Instances that Steward launched have the deadlines of
@@ -145,6 +146,11 @@ def is_idle(node: Node) -> bool:
 
 def is_away_on_purpose(node: Node) -> bool:
     return bool(PLANNED_ABSENCE & node.flags)
+
+
+def in_maintenance(node: Node) -> bool:
+    """Return whether a reservation with the flag MAINT is in force on the node: a person works there."""
+    return _MAINTENANCE in node.flags
 
 
 def traits_of_agent(view: AgentView) -> frozenset[Hashable]:

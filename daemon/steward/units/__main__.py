@@ -1,4 +1,4 @@
-"""`python -m steward.units head|agent|nvhcd [--root DIR]`: install the units of a daemon; enables nothing."""
+"""`python -m steward.units head|agent|nvhcd [--root DIR]`: install the units of a daemon. Enables nothing."""
 
 import argparse
 import sys

@@ -1,1 +1,1 @@
-"""Texts for people about the plan and the memory: explanations, verdicts, messages, reports. Pure; decide nothing."""
+"""Texts for people about the plan and the memory: explanations, verdicts, messages, reports. Pure. Decide nothing."""

@@ -7,10 +7,11 @@ from steward.model.ids import NodeName
 from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.text import until
+from steward.policy.case.spares import needs_spare
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import ways_out
 from steward.policy.facts.verdict import blocks_return
-from steward.policy.guards.bring_up import was_checked
+from steward.policy.guards.new_machine import was_checked
 
 _OF_SLOTS: dict[SlotStep, str] = {
     SlotStep.WAITING: "its turn to be launched",
@@ -49,12 +50,18 @@ def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
     if case.step is Step.HELD:
         return f"Waits for a person: {ways_out(case.node, draft)}."
     lacks = _lacks(case.stand_in or case.node, case.step, case.entered, draft)
-    return _line(_OF_CASES[case.step], lacks, case.entered, limit_s, draft.now)
+    awaited = _OF_CASES[case.step]
+    if case.step is Step.LAUNCH and needs_spare(case, draft):
+        awaited = "a spare to take its place"
+    return _line(awaited, lacks, case.entered, limit_s, draft.now, case.stand_in)
 
 
-def _line(awaited: str, lacks: str, entered: float, limit_s: float | None, now: float) -> str:
+def _line(
+    awaited: str, lacks: str, entered: float, limit_s: float | None, now: float, spare: NodeName | None = None
+) -> str:
+    waits = f"Spare {spare} waits" if spare else "Waits"
     by = f", at the latest {until(entered + limit_s, now)}" if limit_s is not None else ""
-    return f"Waits for {awaited}{by}{f': {lacks}' if lacks else ''}."
+    return f"{waits} for {awaited}{by}{f': {lacks}' if lacks else ''}."
 
 
 def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:

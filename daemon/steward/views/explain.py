@@ -127,7 +127,7 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     if job is not None and job.ended is not None and job.ended < draft.seen.agents_since:
         return _ENDED_UNSEEN
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
-    untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
+    untouched = f"{seen} to be resumed (by a valid --auto-resume=), so no fault brings it back."
     if job is None or not job.restarts:
         return untouched
     return f"{untouched} Slurm put it back into the queue, as it does when a node of it is taken out or ended."
@@ -168,7 +168,8 @@ def _why_out(node: Node, draft: Draft) -> list[str]:
         row = slurms_own(node, draft.want.slurm_user)
     if row is not None:
         done = _done_about(row, node, case, draft)
-        return [f"Taken out of service by Slurm itself ({row.kind.value}){f': {done}' if done else ''}."]
+        by = f"Taken out of service by Slurm itself (kind of reason: {row.kind.value})"
+        return [f"{by}: {done}." if done else f"{by}."]
     if (order := command(node)) is not None:
         return [f"Taken out of service by an admin, who asked for {order.text}."]
     if node.is_foreign and case is None:
@@ -184,8 +185,11 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
         way = way_out(node, draft)
         todo = f"For a person: {way}" if way else f"{AWAITED[:1].upper()}{AWAITED[1:]}"
         return [f"{drained} No repair is open, and nothing gives it back by itself. {todo}."]
-    is_coming = case is not None and case.step is not Step.HELD
-    return [f"{drained} It returns to service after a successful repair." if is_coming else drained]
+    if case is None or case.step is Step.HELD:
+        return [drained]
+    if needs_spare(case, draft):
+        return [f"{drained} A spare is to serve in its place; the node itself is left to a person."]
+    return [f"{drained} It returns to service after a successful repair."]
 
 
 def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> str:
@@ -236,9 +240,9 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"Spare {case.stand_in} serves in its place. For a person: {mend}; the spare then goes back.")
     elif case.stand_in:
         lines.append(f"Spare {case.stand_in} is to serve in its place.")
-    elif case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
+    if is_short := case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
         lines.append(f"The repair waits for a spare; {shortage(case, draft)}.")
-    if case.tries:
+    if case.tries and not is_short:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
@@ -347,7 +351,7 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
 _DID = {
     Decision.RETRY: "retried inside its allocation",
     Decision.REQUEUE: "requeued",
-    Decision.WAIT: "requeued, to wait for the replacement of its bad node",
+    Decision.WAIT: "requeued, to wait until enough nodes are free",
     Decision.STOP: "not resumed",
 }
 
@@ -447,7 +451,7 @@ def silence_lines(job: Job | None, draft: Draft) -> list[str]:
 
 
 def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
-    """Name each silent node of the running job that somebody took away on purpose, as far as Slurm knows."""
+    """Name each silent node of the running job that Slurm shows as taken away on purpose."""
     for name in sorted(job.nodes) if job is not None and job.is_active else ():
         node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
         if node is not None and is_away_on_purpose(node) and view is not None and not view.is_heard:

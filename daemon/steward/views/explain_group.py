@@ -9,7 +9,7 @@ from steward.model.memory import Memory
 from steward.model.node_names import fold
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.model.text import ago, clean, span, until
+from steward.model.text import ago, clean, some, span, until
 from steward.policy.draft import Draft
 from steward.policy.facts.run_rules import rules_of
 from steward.policy.facts.serving import serves
@@ -82,7 +82,7 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
     done = sum(slot.step is SlotStep.SERVING and slot.version == group.version for slot in members)
     way = "back to the version before" if rollout.state is RolloutState.ROLLBACK_IN_PROGRESS else "to the new version"
     line = f"Its software update is {rollout.state.value}: {done} of {len(members)} nodes are brought {way}"
-    failures = f", {rollout.failures} bring-ups failed ({rollout.why})" if rollout.failures else ""
+    failures = f", {some(rollout.failures, 'bring-up')} failed ({rollout.why})" if rollout.failures else ""
     wait = f"; the next batch begins {until(rollout.next_batch_at, draft.now)}" if rollout.next_batch_at else ""
     return [f"{line}{failures}{wait}."]
 

@@ -23,6 +23,8 @@ from steward.views.node_verdict import node_verdict
 
 _SHOWN = 5
 _NAMED = 12
+_TOGETHER_S = 120
+"""Checks that began to pass within this time of the first one began together, as after a start of the agent."""
 
 
 def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
@@ -41,9 +43,10 @@ def finding_lines(name: NodeName, draft: Draft) -> list[str]:
     bad = sorted((f for f in view.findings if f.is_bad), key=lambda f: (-f.severity.rank, f.at))
     unknown = [f for f in view.findings if f.outcome is Outcome.UNKNOWN]
     lines = [_bad_line(f, view, draft) for f in bad]
-    lines += [f"Check {f.check} says unknown (never acted on): {f.text}" for f in unknown]
+    lines += [f"Check {f.check} says unknown ({_unknown_words(f, draft)}): {f.text}" for f in unknown]
     if view.passed:
-        lines.append(f"{some(len(view.passed), 'check')} passed: {_some(view.passed)}.")
+        since = _passes_since(view.passes_since, draft.now)
+        lines.append(f"{some(len(view.passed), 'check')} passed: {_some(view.passed)}.{since}")
     if view.skipped:
         count, verb = some(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"
         lines.append(f"{count} {verb} not apply here (no such hardware or tool): {_some(view.skipped)}.")
@@ -55,7 +58,33 @@ def _bad_line(finding: Finding, view: AgentView, draft: Draft) -> str:
     about = f" [{finding.hardware}]" if finding.hardware else ""
     advice = f", first remedy {finding.advice.value}" if finding.advice.value != "none" else ""
     only = _why_only_told(finding, view, draft)
-    return f"Check {finding.check} failed ({finding.severity.value}{since}{advice}{only}){about}: {finding.text}"
+    passed = last_pass(finding, draft.now)
+    last = f"; {passed}" if passed else ""
+    return f"Check {finding.check} failed ({finding.severity.value}{since}{advice}{last}{only}){about}: {finding.text}"
+
+
+def _unknown_words(finding: Finding, draft: Draft) -> str:
+    since = f"since {ago(finding.at, draft.now)}, " if finding.at else ""
+    passed = last_pass(finding, draft.now)
+    return f"{since}never acted on{f'; {passed}' if passed else ''}"
+
+
+def last_pass(finding: Finding, now: float) -> str:
+    """Return when the check of a bad or unknown state last passed; empty for an event, or if its agent saw no pass."""
+    if finding.good_since:
+        return f"its looks pass again since {ago(finding.good_since, now)}, not long enough yet"
+    return f"last passed {ago(finding.passed_at, now)}" if finding.passed_at else ""
+
+
+def _passes_since(times: Mapping[str, int], now: float) -> str:
+    """Return since when the checks pass: most of them, and by name the last ones to begin so; empty if not told."""
+    if not times:
+        return ""
+    first = min(times.values())
+    later = sorted((-at, check) for check, at in times.items() if at > first + _TOGETHER_S)
+    named = [f"{check} only since {ago(-at, now)}" for at, check in later[:_SHOWN]]
+    more = [f"and {len(later) - _SHOWN} more"] if len(later) > _SHOWN else []
+    return f" They pass since {ago(first, now)}{''.join(f'; {each}' for each in [*named, *more])}."
 
 
 def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:

@@ -8,8 +8,8 @@ from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine
 from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
+from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
-from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.planned import FirstJob

@@ -14,7 +14,7 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
-from steward.model.text import REPORT_ONLY, printable, times, until
+from steward.model.text import REPORT_ONLY, one_line, times, until
 from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
@@ -25,7 +25,8 @@ from steward.policy.facts.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import is_hands_off
 from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
-from steward.policy.guards.budget import must_wait, why_awaits
+from steward.policy.guards.approval import why_awaits
+from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import SUSPECT_AGAIN_S
 from steward.policy.guards.ladder import often_lost, quarantine
 from steward.policy.traits import PLANNED_ABSENCE
@@ -59,7 +60,7 @@ class Word(Enum):
 class NodeVerdict:
     """The verdict on one node. `since` is Unix seconds, None if it was always so.
 
-    `evidence` and `next` are one printable line each.
+    `evidence` and `next` are one harmless line each.
     """
 
     word: Word
@@ -121,7 +122,7 @@ def _verdict(name: NodeName, again: Mapping[NodeName, str], draft: Draft) -> Nod
     node = draft.seen.nodes.get(name)
     looks: tuple[_Look, ...] = (*_PROVED, partial(_of_doubt, again=again), _of_report)
     found = next((said for look in looks if (said := look(name, node, draft)) is not None), None) or _fine(name, draft)
-    evidence, coming = printable(found.evidence, _LONGEST), printable(found.next, _LONGEST)
+    evidence, coming = one_line(found.evidence, _LONGEST), one_line(found.next, _LONGEST)
     return NodeVerdict(word=found.word, evidence=evidence, since=found.since, next=coming)
 
 
@@ -177,6 +178,10 @@ def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | N
         return None
     evidence = f"its slot in group {record.group} is at step {record.step.value}"
     evidence += f": {record.trouble}" if record.trouble else ""
+    if record.step is SlotStep.SERVING and record.purpose is Purpose.STAY:
+        # a controller or login node, or one that was taken out of slurm.conf
+        evidence += ", and Slurm does not know it"
+        return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered)
     return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered, next=next_of_slot(record, draft))
 
 
@@ -243,7 +248,7 @@ def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict 
     way = way_out(node, draft)
     return NodeVerdict(
         word=Word.HELD,
-        evidence="out of service by our own mark, and no repair is open",
+        evidence="Steward drained it (reason steward:...), and no repair is open",
         since=node.reason.at if node.reason else None,
         next=f"nothing by itself; for a person: {way}" if way else AWAITED,
     )
@@ -257,16 +262,10 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
         away = sorted(PLANNED_ABSENCE & node.flags)
         return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}") if away else _unwatched(said.why)
     evidence = "; ".join((said.why.text, *said.why.evidence))
-    coming = {
-        Standing.LATE: "lost when its connection ends or stays silent",
-        Standing.AGENT_ONLY: "nothing: jobs run on; see whether steward-agent and munged run there",
-    }
-    return NodeVerdict(
-        word=Word.SUSPECT,
-        evidence=evidence,
-        since=said.since,
-        next=coming.get(said.standing, "a second source decides"),
-    )
+    coming = "lost when its connection ends or stays silent"
+    if said.standing is Standing.AGENT_ONLY:
+        coming = "nothing: jobs run on; see whether steward-agent and munged run there"
+    return NodeVerdict(word=Word.SUSPECT, evidence=evidence, since=said.since, next=coming)
 
 
 def _of_doubt(name: NodeName, _node: Node | None, draft: Draft, *, again: Mapping[NodeName, str]) -> NodeVerdict | None:
@@ -299,7 +298,7 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
         reboots = "Slurm gives it back after its reboot"
         return NodeVerdict(
             word=Word.IN_REPAIR,
-            evidence="out of service by our own mark",
+            evidence="Steward drained it (reason steward:...)",
             since=node.reason.at if node.reason else None,
             next=reboots if REBOOTS & node.flags else "given back again: Slurm's controller forgot that it was",
         )
@@ -355,6 +354,11 @@ _DONE = {
     Advice.REBOOT: "rebooted",
     Advice.REPLACE: "replaced",
 }
+_AWAITED_OF_SPARE = {
+    Step.PROVISION: "is checked when its agent connects",
+    Step.VERIFY: "serves when all its checks passed",
+    Step.RETURN: "serves when Slurm starts jobs on it",
+}
 _AWAITED = {
     Step.MEND: "checked when its agent has carried out the light repair",
     Step.PROVISION: "checked when the agent of the new or rebooted machine connects",
@@ -381,6 +385,8 @@ def next_of_case(case: Case, draft: Draft) -> str:
         return f"nothing: {REPORT_ONLY}"
     if case.step is Step.LAUNCH:
         return _of_launch(case, draft)
+    if case.stand_in and case.step in _AWAITED_OF_SPARE:
+        return f"spare {case.stand_in} {_AWAITED_OF_SPARE[case.step]}"
     return _AWAITED.get(case.step) or _before_repair(case, draft)
 
 
@@ -413,10 +419,10 @@ def _jobs_on(node: NodeName, draft: Draft) -> str:
 
 
 def _of_launch(case: Case, draft: Draft) -> str:
-    if case.tries:
-        return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
     if needs_spare(case, draft) and free_spare(case, draft) is None:
         return f"waits for a spare: {shortage(case, draft)}"
+    if case.tries:
+        return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
     return f"{_DONE[case.rung]} now; then its agent is awaited"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from steward.model.events import Event, Level
 from steward.model.ids import NodeName
 from steward.model.notify import ChannelRule, ChannelState, Message
-from steward.model.text import printable
+from steward.model.text import one_line, printable
 
 TEMPLATES = ("json", "slack", "pagerduty")
 FIELDS = ("title", "text", "level", "kind", "node", "job", "case", "count", "since", "at", "cluster", "id", "secret")
@@ -30,7 +30,7 @@ def title(message: Message, cluster: str) -> str:
     times = f" ({message.count} times since {_clock(message.since)})" if message.count > 1 else ""
     what = "more events, see `steward events`" if message.key == REST else event.kind
     about = f" {event.node}" if event.node and message.key != REST else ""
-    return printable(f"[{cluster or 'steward'}] {message.level.value}: {what}{about}{times}", _TITLE)
+    return one_line(f"[{cluster or 'steward'}] {message.level.value}: {what}{about}{times}", _TITLE)
 
 
 def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
@@ -38,7 +38,7 @@ def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
     event = message.last
     return {
         "title": title(message, cluster),
-        "text": printable(event.text, _LONGEST),
+        "text": one_line(event.text, _LONGEST),
         "level": message.level.value,
         "kind": event.kind,
         "node": event.node or "",
@@ -118,7 +118,7 @@ def _pagerduty(message: Message, cluster: str, secret: str) -> dict[str, Any]:
         "event_action": "trigger",
         "dedup_key": printable(f"{cluster}|{message.key}", 250),
         "payload": {
-            "summary": printable(f"{told['title']}: {told['text']}", 1000),
+            "summary": one_line(f"{told['title']}: {told['text']}", 1000),
             "source": told["node"] or cluster or "steward",
             "severity": _PAGERDUTY[message.level],
             "component": message.last.kind,

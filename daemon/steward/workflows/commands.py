@@ -84,7 +84,8 @@ class Commands:
         self._waiting.put(given)
         self._ring()
         if not given.done.wait(timeout_s):
-            raise Retryable(f"not carried out within {timeout_s:g} s: the cycle is held up; see the head's log")
+            remedy = "`journalctl -u stewardd -n 50` says why"
+            raise Retryable(f"not carried out within {timeout_s:g} s: the cycle is held up; {remedy}")
         if given.refusal is not None:
             raise given.refusal
         return given.answer

@@ -1,4 +1,4 @@
-"""The cycle: observe, plan, commit the intents, apply; woken by the bell, the plan's next deadline, or the sweep.
+"""The cycle: observe, plan, commit the intents, apply. Woken by the bell, the plan's next deadline, or the sweep.
 
 It runs in one thread. No failure in one turn ends it: the turn is logged, and the next one begins.
 """
@@ -23,12 +23,12 @@ from steward.model.text import printable
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.attention import is_busy
+from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import HeadStandstill, Phases, Snapshot
 

@@ -1,5 +1,6 @@
 """`steward doctor`: judge facts gathered elsewhere. Each line says how one thing is and, if not well, what to do."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -7,11 +8,13 @@ from pathlib import Path
 
 from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
-from steward.model.node_names import fold
+from steward.model.node_names import expand_nodes, fold
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.text import printable
 
 _PLACES = "partitions"
+_TOPOLOGY = "topology"
+_TOPOLOGY_NODES = re.compile(r"\bNodes=([^\s(]+)")
 _TREE_WIDTH = 65533
 _CONF = "slurm.conf"
 _MIN_JOB_AGE_S = 60
@@ -77,6 +80,17 @@ def judge_lent(lent: Collection[str], known: Collection[str]) -> list[DoctorLine
         remedy = "make it in slurm.conf or take it out of capacity.owned_partitions"
         return [bad(_PLACES, f"Slurm has no partition {', '.join(missing)}, lent to Steward", remedy)]
     return [ok(_PLACES, f"lent to Steward: {', '.join(sorted(lent))}")] if lent else []
+
+
+def judge_topology(nodes: Collection[NodeName], shown: str) -> list[DoctorLine]:
+    """Judge whether Slurm's topology names all nodes. `shown`: `scontrol show topology`; empty without a topology."""
+    if not shown:
+        return []
+    named = {name for text in _TOPOLOGY_NODES.findall(shown) for name in expand_nodes(text)}
+    if missing := sorted(set(nodes) - named):
+        text = f"Slurm's topology has {_names(missing)} in no switch or block: Slurm refuses or never starts jobs there"
+        return [bad(_TOPOLOGY, text, "add the nodes to topology.conf or topology.yaml; `scontrol reconfigure`")]
+    return [ok(_TOPOLOGY, "every node is in a switch or block")]
 
 
 def judge_dynamic(config: Mapping[str, str]) -> list[DoctorLine]:
@@ -301,7 +315,8 @@ def _clocks(skewed: list[NodeName]) -> DoctorLine:
     """Return the line about agents with the wrong time."""
     if not skewed:
         return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
-    return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", "run an NTP client there")
+    remedy = "set the clock there (`chronyc makestep`) and keep an NTP client running"
+    return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", remedy)
 
 
 def _names(names: list[NodeName]) -> str:

@@ -244,7 +244,7 @@ def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
         # only the ceiling of the account holds there
         names = ",".join(others)[:200]
         text = (
-            f"its users may choose QOS {names} (--qos): such a job may start on what nobody lends, up to the ceiling "
+            f"its users may choose QOS {names} (--qos): such a job may start on what no team lends, up to the ceiling "
             "of the team, and only Steward takes it back"
         )
         yield warn(f"team {team}", text, f"sacctmgr modify account where name={team} set qos-={names}")

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from steward.accounting_port import AccountingPort
 from steward.model.action import (
     Action,
+    AgentAction,
+    AgentsAction,
     AllowRequeue,
     AnswerAsk,
     BackUpNode,
@@ -293,6 +295,10 @@ def _reservation(action: Any) -> Mapping[str, Any]:
     return {"reservation": action.name, **nodes}
 
 
+def _order(to: Ports, action: AgentAction | AgentsAction, call: Call) -> None:
+    to.agents.order(action)
+
+
 def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
     """Have the agents of other nodes and the head look at the nodes."""
     addresses = {name: call.seen.nodes[name].slurmd for name in call.nodes if name in call.seen.nodes}
@@ -418,21 +424,21 @@ TABLE: Mapping[type[Action], Row] = {
     DropQos: _of_team(lambda to, a, call: to.accounts.drop_qos(a)),
     SetTeam: _of_team(lambda to, a, call: to.accounts.set_team(a)),
     DropTeam: _of_team(lambda to, a, call: to.accounts.remove_account(a.account)),
-    ResizeRun: _of_run(lambda to, a, call: to.agents.tell_run(a)),
-    SubmitReplica: _of_run(lambda to, a, call: to.agents.tell_run(a)),
+    ResizeRun: _of_run(_order),
+    SubmitReplica: _of_run(_order),
     AnswerAsk: _by_agent(
         lambda to, a, call: to.agents.answer(a.ask, a.answer, a.exclude),
         nodes=_barrier,
         reads=_asked,
         about=lambda a: {"answer": a.answer.value},
     ),
-    LetGo: _by_agent(lambda to, a, call: to.agents.let_go(a), nodes=_barrier, reads=_let_go, about=_count),
+    LetGo: _by_agent(_order, nodes=_barrier, reads=_let_go, about=_count),
     CheckNow: _by_agent(
         lambda to, a, call: to.agents.check_now(a.nodes, a.budget_s), nodes=_its_nodes, reads=_nothing, about=_count
     ),
-    CollectStacks: _by_agent(lambda to, a, call: to.agents.collect_stacks(a), nodes=_no_node, reads=_job, about=_count),
-    MendNode: _by_agent(lambda to, a, call: to.agents.mend(a)),
-    SetUpNode: _by_agent(lambda to, a, call: to.agents.set_up(a)),
+    CollectStacks: _by_agent(_order, nodes=_no_node, reads=_job, about=_count),
+    MendNode: _by_agent(_order),
+    SetUpNode: _by_agent(_order),
     ProbeNode: _by_agent(_look_at, reads=_nothing, groups_by=lambda a: (), lane=Lane.LOOKS),
     LaunchInstance: _of_machine(
         lambda to, a, call: to.machines.launch(a.slot, a.token),

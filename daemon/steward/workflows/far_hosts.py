@@ -1,4 +1,4 @@
-"""Install Steward on many hosts: the packages and the script for each one; the first problem ends the run."""
+"""Install Steward on many hosts: the packages and the script for each one. The first problem ends the run."""
 
 import re
 import shlex
@@ -119,9 +119,9 @@ def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str,
     if facts.uid != 0:
         raise HostProblem("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
     if facts.kind == "none":
-        raise HostProblem("neither apt-get nor rpm is there")
+        raise HostProblem("neither apt-get nor rpm is there: install by hand (docs/operations.md)")
     if not facts.slurm:
-        raise HostProblem("no Slurm is there: neither sbatch nor slurmd is found")
+        raise HostProblem("no Slurm is there: neither sbatch nor slurmd is in PATH or /opt/slurm; install it first")
     pattern = _DEB if facts.kind == "deb" else _RPM
     found: dict[str, list[str]] = {}
     for file in sorted(files):

@@ -21,9 +21,10 @@ from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
+from steward.workflows.bell import Bell
 from steward.workflows.confirm import Confirmed
 from steward.workflows.fits import Answers
-from steward.workflows.pool import BackgroundRead, Bell, NewsLook, ReadResult, WorkerPool, Workers
+from steward.workflows.pool import BackgroundRead, NewsLook, ReadResult, WorkerPool, Workers
 from steward.workflows.records import Patience, Records
 from steward.workflows.set_back import SetBacks
 from steward.workflows.submitted import Submissions, Submitted

@@ -1,12 +1,8 @@
-"""Slow work beside the cycle: worker threads, background reads whose last good answer is kept, and the cycle's bell.
-
-The threads are daemon threads, so that a call that never returns cannot delay our exit.
-"""
+"""Slow work beside the cycle: worker threads, and background reads whose last good answer is kept."""
 
 import logging
 import queue
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -149,32 +145,3 @@ class NewsLook(BackgroundRead[T]):
         if news is not None and news != self._told:
             self._told = news
             self._ring()
-
-
-class Bell:
-    """Wakes the cycle, which alone waits for it. Any thread may ring it; rings before a look count as one."""
-
-    def __init__(self) -> None:
-        self._rung = threading.Event()
-        self._since: float | None = None
-        self._lock = threading.Lock()
-
-    def ring(self) -> None:
-        """Ring the bell."""
-        with self._lock:
-            if self._since is None:
-                self._since = time.monotonic()
-            self._rung.set()
-
-    def wait(self, timeout_s: float) -> float | None:
-        """Wait at most `timeout_s`; return the monotonic time of the first ring since the last wait, or None."""
-        self._rung.wait(max(timeout_s, 0.0))
-        with self._lock:
-            since, self._since = self._since, None
-            self._rung.clear()
-        return since
-
-    @property
-    def is_rung(self) -> bool:
-        """Return whether the bell was rung since the last wait."""
-        return self._rung.is_set()

@@ -1,4 +1,4 @@
-"""Slurm's nodes and jobs, turn after turn: which records are read now, which sweep is due, and how fresh all is.
+"""Slurm's nodes and jobs, turn after turn, each read as often as it is needed.
 
 A hung Slurm must not hang Steward. Reads run beside the cycle; after a time limit the picture is OLD and the cycle
 continues, sooner if a shim waits for its answer. The next turn uses a late read, if its records were neither changed

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from steward.adapters.wire.codec import FrameCodec
+from steward.adapters.codec import FrameCodec
 from steward.adapters.wire.frames import Malformed
 from steward.model.bounds import (
     Age,

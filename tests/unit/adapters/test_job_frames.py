@@ -1,5 +1,7 @@
 """Progress and stacks on the wire: times as ages, bounded, and nothing that is not printable."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,14 +11,12 @@ from steward.adapters.wire.job_messages import (
     MAX_BUNDLE,
     MAX_JOBS,
     PIECE,
-    StacksOrder,
     bundle_frames,
     bundle_of,
     progress_frame,
     progress_of,
-    stacks_frame,
-    stacks_of,
 )
+from steward.adapters.wire.order_messages import order_frames, stacks_of
 from steward.model.action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job_report import Progress
@@ -99,15 +99,21 @@ def an_order(name: str = "7-0-100", signal: str = "USR1") -> CollectStacks:
     return CollectStacks(key=Key("k"), why=why, job=J7, nodes=frozenset({N1}), name=name, signal=signal)
 
 
+def sent(order: CollectStacks) -> Frame:
+    (frame,) = order_frames(order)
+    return frame
+
+
 def test_an_order_comes_over_as_it_was() -> None:
-    assert stacks_of(stacks_frame(an_order())) == StacksOrder(job=J7, name="7-0-100", signal="USR1")
-    assert stacks_of(stacks_frame(an_order(signal=""))).signal == ""
+    heard = stacks_of(sent(an_order()), N1)
+    assert heard == replace(an_order(), key=heard.key, why=heard.why)
+    assert stacks_of(sent(an_order(signal="")), N1).signal == ""
 
 
 @pytest.mark.parametrize("order", [an_order(name="../x"), an_order(name=""), an_order(signal="KILL")])
 def test_an_order_that_no_agent_would_take_is_not_sent(order: CollectStacks) -> None:
     with pytest.raises(Permanent):
-        stacks_frame(order)
+        order_frames(order)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +121,7 @@ def test_an_order_that_no_agent_would_take_is_not_sent(order: CollectStacks) -> 
 )
 def test_an_order_that_is_none_is_malformed(change: Frame) -> None:
     with pytest.raises(Malformed):
-        stacks_of({**stacks_frame(an_order()), **change})
+        stacks_of({**sent(an_order()), **change}, N1)
 
 
 @given(st.text(alphabet=st.sampled_from("ab\n\t ~"), max_size=3 * PIECE))

@@ -61,6 +61,16 @@ def test_quiet_results_are_only_named() -> None:
     assert (told.hardware, told.versions, told.checked) == (("GPU-1",), {"site.a": "0af1"}, "r1")
 
 
+def test_a_report_says_since_when_each_check_passes() -> None:
+    found = [Finding(check=check, outcome=Outcome.PASSED, at=at) for check, at in (("b", 7.9), ("a", 5.0), ("c", 5.0))]
+    frame = report_frame(found, None)
+    assert report_of(frame).passed_since == (5, 7, 5), "by name"
+    assert report_of({**frame, "passed_since": []}).passed_since == (), "an agent that does not tell"
+    for wrong in ([1], [-1, 1, 1], ["1", 1, 1]):
+        with pytest.raises(Malformed, match="passed_since"):
+            report_of({**frame, "passed_since": wrong})
+
+
 def test_nodes_that_say_the_same_share_what_is_kept_of_it() -> None:
     def said(*checks: str) -> Report:
         findings = [Finding(check=check, outcome=Outcome.PASSED) for check in checks]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.notify import Mail, NotifyCommand
+from steward.adapters.notify import Mail, NotifyCommand, mail
 from steward.adapters.webhook import Webhook
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
@@ -112,6 +112,14 @@ def test_a_receiver_that_hangs_is_given_up_in_time() -> None:
 )
 def test_no_error_quotes_the_url(url: str, kind: type[PortError]) -> None:
     assert isinstance(refusal(webhook(url)), kind)
+
+
+def test_a_mail_in_any_script_is_sent_in_ascii_and_read_as_it_was_written() -> None:
+    sent = bytes(mail(a_message(last=an_event(text="job 7 (größe-学習) runs again")), ["a@b"], "s@b", "größe"))
+    read = message_from_bytes(sent, policy=policy.default)
+    assert sent.isascii()
+    assert read["Subject"].startswith("[größe] error: node.fault n2")
+    assert read.get_content().startswith("job 7 (größe-学習) runs again\n")
 
 
 def test_sendmail_gets_one_mail_with_its_recipients_behind_a_dashdash(tmp_path: Path) -> None:

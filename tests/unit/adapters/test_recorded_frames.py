@@ -16,7 +16,7 @@ import pytest
 
 from steward.adapters.wire import handshake
 from steward.adapters.wire.deep_messages import deep_frame, measure_line
-from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame, elastic_word_frame
+from steward.adapters.wire.elastic_messages import elastic_order_frame, elastic_word_frame
 from steward.adapters.wire.frames import Frame, Malformed, pack
 from steward.adapters.wire.handshake import Hello, Terms
 from steward.adapters.wire.job_messages import (
@@ -26,12 +26,10 @@ from steward.adapters.wire.job_messages import (
     facts_frame,
     facts_wanted_frame,
     progress_frame,
-    stacks_frame,
 )
 from steward.adapters.wire.messages import (
     answer_frame,
     check_now_frame,
-    let_go_frame,
     opted_frame,
     report_frame,
     withdraw_frame,
@@ -39,16 +37,24 @@ from steward.adapters.wire.messages import (
 from steward.adapters.wire.order_messages import (
     LogChunk,
     LookOrder,
-    SetUpOrder,
     look_frame,
     looked_frame,
-    mend_frame,
     mended_frame,
+    order_frames,
     order_record,
     setup_frame,
     setup_log_frame,
 )
-from steward.model.action import CollectStacks, LetGo, MendNode
+from steward.model.action import (
+    AgentAction,
+    AgentsAction,
+    CollectStacks,
+    LetGo,
+    MendNode,
+    ResizeRun,
+    SetUpNode,
+    SubmitReplica,
+)
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.deep import DeepReport, Measure
 from steward.model.elastic import Activity, ElasticWord, FailedSubmit
@@ -106,7 +112,16 @@ FACTS = ResumeFacts(
     resumed="resume 2",
 )
 LIFECYCLE = Lifecycle(source="s3://b/s", on_create="a.sh", on_init_complete="b.sh", sha256="0" * 64)
-ORDER = SetUpOrder(token="t-1", lifecycle=LIFECYCLE, timeout_s=60.0, resource_config='{"a": 1}', features=("f", "g"))
+ORDER = SetUpNode(
+    key=KEY,
+    why=WHY,
+    node=N1,
+    token="t-1",
+    lifecycle=LIFECYCLE,
+    timeout_s=60.0,
+    resource_config='{"a": 1}',
+    features=frozenset({"f", "g"}),
+)
 WORD = ElasticWord(
     run=J7,
     restart=1,
@@ -140,6 +155,11 @@ PROGRESS = Progress(
 )
 
 
+def _sent(order: AgentAction | AgentsAction) -> Frame:
+    (frame,) = order_frames(order)
+    return frame
+
+
 def _messages() -> Iterator[tuple[str, Frame]]:
     yield "ask", ask_frame(ASK)
     signs = (LogSign(sign=FOREIGN, lean=Lean.USER, strong=False, line=FOREIGN, order=1), *((SIGN,) * 20))
@@ -162,18 +182,14 @@ def _messages() -> Iterator[tuple[str, Frame]]:
     yield "check now", check_now_frame(1.5, 2.0)
     yield (
         "let go",
-        let_go_frame(
-            LetGo(key=KEY, why=Why(rule="r", text=FOREIGN), job=J7, nodes=frozenset({N1}), restart=1, before=1.5)
-        ),
+        _sent(LetGo(key=KEY, why=Why(rule="r", text=FOREIGN), job=J7, nodes=frozenset({N1}), restart=1, before=1.5)),
     )
     yield "withdraw", withdraw_frame(AskId("n1-1"))
     yield "look", look_frame(LookOrder(node=N2, address="10.0.0.2", port=6818))
     yield "looked", looked_frame(N2, Witness.SILENT)
     yield (
         "mend",
-        mend_frame(
-            MendNode(key=KEY, why=WHY, node=N1, rung=Advice.RESTART_SERVICE, target="munge.service", token="t-1")
-        ),
+        _sent(MendNode(key=KEY, why=WHY, node=N1, rung=Advice.RESTART_SERVICE, target="munge.service", token="t-1")),
     )
     yield "mended", mended_frame(MendReport(token="t-1", error=FOREIGN, at=1.5))
     yield from _jobs()
@@ -205,7 +221,7 @@ def _jobs() -> Iterator[tuple[str, Frame]]:
     yield "progress of which little is known", progress_frame([unknown] * 70, 1000.0)
     yield (
         "stacks",
-        stacks_frame(CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="hang-7", signal="USR1")),
+        _sent(CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="hang-7", signal="USR1")),
     )
     for number, frame in enumerate(bundle_frames("hang-7", "ab\n" * 6000)):
         yield f"bundle {number}", frame
@@ -237,13 +253,26 @@ def _setups() -> Iterator[tuple[str, Frame]]:
 def _elastic() -> Iterator[tuple[str, Frame]]:
     yield (
         "resize",
-        elastic_order_frame(Resize(run=J7, generation=2, members=frozenset({N2, N1}), grace_s=30, why=FOREIGN)),
+        elastic_order_frame(
+            ResizeRun(
+                key=KEY, why=Why.heard(FOREIGN), node=N1, run=J7, generation=2, members=frozenset({N2, N1}), grace_s=30
+            )
+        ),
     )
     yield (
         "submit",
         elastic_order_frame(
-            Submit(
-                run=J7, token="r1", nodes=2, grace_s=30, minutes=5, qos="low", exclude=frozenset({N3, N2}), why="idle"
+            SubmitReplica(
+                key=KEY,
+                why=Why.heard("idle"),
+                node=N1,
+                run=J7,
+                token="r1",
+                nodes=2,
+                grace_s=30,
+                minutes=5,
+                qos="low",
+                exclude=frozenset({N3, N2}),
             )
         ),
     )

@@ -46,6 +46,11 @@ def test_the_script_of_a_runs_base_tells_its_sizes() -> None:
         parse_request(OPTED.replace(b"\n", b" elastic=8:2;reboot\n"))
 
 
+def test_a_step_that_its_srun_does_not_wait_for_is_told_from_others() -> None:
+    steps = [parse_request(OPTED.replace(b"\n", more + b"\n")) for more in (b"", b" detached=yes")]
+    assert [step.detached for step in steps if isinstance(step, OptedLine)] == [False, True]
+
+
 @pytest.mark.parametrize(("more", "says"), [(b" job=13", "job is given twice"), (b" job", "'job' is not key=value")])
 def test_a_field_that_is_given_twice_and_a_word_that_is_none_are_two_messages(more: bytes, says: str) -> None:
     with pytest.raises(BadLine, match=says):

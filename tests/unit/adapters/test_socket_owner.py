@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from steward.adapters.socket_path import owner_of
+from steward.adapters.socket_owner import owner_of
 
 FAMILIES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
 

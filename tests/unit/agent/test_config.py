@@ -1,52 +1,51 @@
 """The agent's part of the settings file; it must mean what the head reads in it."""
 
-import dataclasses
-from collections.abc import Mapping
-from enum import Enum
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import ValidationError
 
-from steward.agent import config as agent_config
 from steward.agent.config import AgentConfig, ConfigError, load, parse
 from steward.checks.known import limits_of
 from steward.model.settings import Settings
-
-FULL = {"cluster": False, "agent": True, "health": True}
-"""Tables of AgentConfig, and whether it has every key of the head's."""
 
 
 def read(tables: dict[str, Any], **env: str) -> AgentConfig:
     return parse(tables, source="steward.toml", env=env)
 
 
-def plain(value: object) -> object:
-    """Values of both kinds of settings as they compare."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, BaseModel):
-        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return dict(value) if isinstance(value, Mapping) else value
-
-
 def test_an_empty_file_means_the_same_to_the_agent_and_to_the_head() -> None:
-    ours, theirs = plain(AgentConfig()), plain(Settings())
-    assert isinstance(ours, dict)
-    assert isinstance(theirs, dict)
-    assert set(ours) == {*FULL, "checks"}
-    assert AgentConfig().checks == limits_of(Settings().checks)
-    for table, whole in FULL.items():
-        heads = theirs[table] if whole else {key: theirs[table][key] for key in ours[table]}
-        assert ours[table] == heads, table
+    ours, theirs = AgentConfig(), Settings()
+    assert (ours.cluster, ours.agent, ours.health) == (theirs.cluster, theirs.agent, theirs.health)
+    assert ours.checks == limits_of(theirs.checks)
 
 
-def test_only_the_tables_that_the_agent_has_in_part_may_hold_other_keys() -> None:
-    assert {table for table, whole in FULL.items() if not whole} == agent_config.LENIENT
-    assert read({"cluster": {"name": "big", "command_timeout_s": 3}}) == AgentConfig()
+WRONG = (
+    {"agent": {"hed": "x:1"}},
+    {"agent": {"head": "x"}},
+    {"agent": {"check_interval_s": 0.1}},
+    {"agent": {"check_interval_s": 3601}},
+    {"agent": {"check_interval_s": True}},
+    {"agent": {"check_interval_s": float("nan")}},
+    {"agent": {"job_dir": "jobs"}},
+    {"agent": {"instance_id_file": "id"}},
+    {"agent": {"node_name": "n" * 254}},
+    {"agent": {"restart_units": ["a", "a"]}},
+    {"cluster": {"slurm_user": ""}},
+    {"cluster": {"command_timeout_s": 19}},
+    {"health": {"bad_samples": 2.5}},
+    {"health": {"bad_samples": 0}},
+)
+
+
+@pytest.mark.parametrize("tables", WRONG, ids=str)
+def test_what_the_head_refuses_in_the_tables_of_an_agent_the_agent_refuses_too(tables: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        read(tables)
+    with pytest.raises(ValidationError):
+        Settings.model_validate_json(json.dumps(tables))
 
 
 def test_values_are_read_with_their_types() -> None:

@@ -16,14 +16,16 @@ from steward.adapters.node import job_look
 from steward.adapters.node.elastic_start import CoordinatorPlace
 from steward.adapters.node.jobs_here import Base, bases_of
 from steward.adapters.offload import Threads
-from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame
+from steward.adapters.wire.elastic_messages import elastic_order_frame
 from steward.adapters.wire.frames import Malformed, why_unsendable
 from steward.agent import elastic, elastic_line
 from steward.agent.elastic import MAX_OF_USER, UNTOLD, Elastic
 from steward.agent.elastic_line import ElasticLine
+from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.ask import OptedIn
-from steward.model.ids import JobId, NodeName
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode
+from steward.model.why import Why
 from steward.ports import Retryable
 from tests.fakes.agent_parts import FakeHead
 from tests.fakes.until import FACT_S
@@ -146,11 +148,15 @@ async def turns(bench: Bench, condition: Any) -> None:
 
 
 def resize() -> dict[str, Any]:
-    return elastic_order_frame(Resize(run=J7, generation=4, members=frozenset({N1}), grace_s=5, why="lost"))
+    return elastic_order_frame(
+        ResizeRun(
+            key=Key("k"), why=Why.heard("lost"), node=N1, run=J7, generation=4, members=frozenset({N1}), grace_s=5
+        )
+    )
 
 
 def submit() -> dict[str, Any]:
-    order = Submit(run=J7, token="r1", nodes=1, grace_s=30, minutes=0, qos="", exclude=frozenset(), why="idle")
+    order = SubmitReplica(key=Key("k"), why=Why.heard("idle"), node=N1, run=J7, token="r1", nodes=1, grace_s=30)
     return elastic_order_frame(order)
 
 

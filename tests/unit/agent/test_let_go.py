@@ -11,16 +11,24 @@ import pytest
 from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.proc import ProcessKey
-from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.job_orders import LostRunCleanup
 from steward.agent.opted import OptedBook
+from steward.model.action import LetGo
 from steward.model.ask import OptedIn
-from steward.model.ids import JobId
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode
+from steward.model.why import Why
 from tests.fakes.until import FACT_S, comes_true
 
 J = JobId(7)
-ORDER = LetGoOrder(job=J, restart=0, before=1000.0, why="n1 died [job.let_go]")
+ORDER = LetGo(
+    key=Key("k"),
+    why=Why(rule="job.let_go", text="n1 died"),
+    nodes=frozenset({NodeName("n1")}),
+    job=J,
+    restart=0,
+    before=1000.0,
+)
 STEPD = Stepd(process=ProcessKey(pid=333, started=1), job=J, step="0", began=900.0)
 
 
@@ -51,7 +59,7 @@ class FakeStepds:
         return (Path(f"/tmp/spmix_appdir_{uid}_{job}.{step}"),)
 
 
-def obey(folder: Path, *orders: LetGoOrder, skew_s: float | None = 0.0, restart: int = 0) -> FakeStepds:
+def obey(folder: Path, *orders: LetGo, skew_s: float | None = 0.0, restart: int = 0) -> FakeStepds:
     """What was looked for when these orders came one upon the other, on a node where this restart of the job ran."""
     stepds = FakeStepds()
 

@@ -4,14 +4,14 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.order_messages import MendOrder, mend_frame, mend_of, mended_frame, mended_of
+from steward.adapters.wire.order_messages import mend_of, mended_frame, mended_of, order_frames
 from steward.agent.mend import CUT_OFF, AfterMend, Mending
 from steward.model.action import MendNode
 from steward.model.health import Advice, Incarnation
@@ -24,8 +24,10 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.until import FACT_S, comes_true
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
-RESTART = MendOrder(rung=Advice.RESTART_SERVICE, target="munge", token="c1-restart")
-RESET = MendOrder(rung=Advice.RESET_GPU, target=GPU, token="c1-reset")
+N1 = NodeName("n1")
+WHY = Why(rule="r", text="t")
+RESTART = MendNode(key=Key("k"), why=WHY, node=N1, rung=Advice.RESTART_SERVICE, target="munge", token="c1-restart")
+RESET = MendNode(key=Key("k"), why=WHY, node=N1, rung=Advice.RESET_GPU, target=GPU, token="c1-reset")
 
 
 @dataclass
@@ -89,7 +91,7 @@ def in_loop(story: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-async def carried_out(mending: Mending, order: MendOrder) -> None:
+async def carried_out(mending: Mending, order: MendNode) -> None:
     mending.obey(order)
     await mending.rest()
 
@@ -212,19 +214,15 @@ async def nothing_known(bench: Bench) -> None:
 )
 def test_an_order_that_makes_no_sense_is_refused_on_both_sides(rung: str, target: str) -> None:
     with pytest.raises(Malformed):
-        mend_of({"t": "mend", "rung": rung, "target": target, "token": "c1"})
-    order = MendNode(
-        key=Key("k"), why=Why(rule="r", text="t"), node=NodeName("n1"), rung=Advice(rung), target=target, token="c1"
-    )
+        mend_of({"t": "mend", "rung": rung, "target": target, "token": "c1"}, N1)
     with pytest.raises(Permanent):
-        mend_frame(order)
+        order_frames(replace(RESET, rung=Advice(rung), target=target))
 
 
 def test_orders_and_reports_come_out_as_they_went_in() -> None:
-    order = MendNode(
-        key=Key("k"), why=Why(rule="r", text="t"), node=NodeName("n1"), rung=Advice.RESET_GPU, target=GPU, token="c1-x"
-    )
-    assert mend_of(mend_frame(order)) == MendOrder(rung=Advice.RESET_GPU, target=GPU, token="c1-x")
+    (frame,) = order_frames(RESET)
+    order = mend_of(frame, N1)
+    assert order == replace(RESET, key=order.key, why=order.why)
     report = MendReport(token="c1-x", error="held", at=3.0)
     assert mended_of(mended_frame(report)) == report
 

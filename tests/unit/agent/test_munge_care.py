@@ -10,7 +10,7 @@ import pytest
 
 from steward.adapters.munge import ToldMunge
 from steward.adapters.offload import Threads
-from steward.agent.mend import UNIT, MungeCare
+from steward.agent.munge_care import UNIT, MungeCare
 from steward.ports import Permanent, Retryable
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged

@@ -56,6 +56,15 @@ def test_the_first_step_of_a_run_is_news_and_stays_known(path: Path) -> None:
     assert not book.all()[0].has_steps
 
 
+def test_that_no_srun_waits_for_a_step_is_news_and_stays_known_for_the_run(path: Path) -> None:
+    book, step = OptedBook(path), replace(opted(7), has_steps=True, has_detached=True)
+    waited = replace(step, has_detached=False)
+    assert [book.add(one) for one in (opted(7), waited, step, waited)] == [True, True, True, False]
+    assert book.all() == (step,)
+    book.add(replace(opted(7), restart=1))
+    assert not book.all()[0].has_detached
+
+
 def test_what_earlier_attempts_left_is_news_and_stays_known_for_the_run(path: Path) -> None:
     book, left = OptedBook(path), replace(opted(7), left="12 redis-server")
     assert [book.add(one) for one in (opted(7), left, left, opted(7))] == [True, True, False, False]

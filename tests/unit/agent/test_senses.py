@@ -57,6 +57,23 @@ def test_a_bad_look_is_repeated_soon_and_then_told_as_a_failure() -> None:
     run(lambda: Scene(a_check(), interval_s=NEVER_S), story)
 
 
+def test_that_the_looks_of_a_failed_check_pass_again_is_told_before_it_counts_as_good() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.report()
+        scene.probes.value = 1.0
+        assert scene.watch.look_again is not None
+        scene.watch.look_again()
+        failed = (await scene.report_with("disk", Outcome.FAILED))["disk"]
+        assert failed.passed_at > 0.0
+        assert failed.good_since == 0.0
+        scene.probes.value = 0.0
+        scene.watch.look_again()
+        told = (await scene.report_with("disk", Outcome.FAILED))["disk"]
+        assert told.good_since >= failed.at
+
+    run(lambda: Scene(a_check(), interval_s=NEVER_S, clear_after_s=NEVER_S), story)
+
+
 def test_a_bad_first_look_is_not_left_until_the_next_round() -> None:
     async def story(scene: Scene) -> None:
         await scene.report_with("disk", Outcome.FAILED)

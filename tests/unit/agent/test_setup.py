@@ -13,12 +13,10 @@ from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.offload import Threads
 from steward.adapters.proc import every, look
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.order_messages import SetUpOrder, set_up_frames, setup_of
+from steward.adapters.wire.order_messages import order_frames, setup_of
 from steward.agent.setup import CUT_OFF, Setups
 from steward.model.action import SetUpNode
-from steward.model.ids import Key, NodeName
 from steward.model.setup import SetupReport, SetupState
-from steward.model.why import Why
 from steward.ports import Retryable
 from tests.fakes.agent_parts import FakeHead
 from tests.fakes.clock import FakeClock
@@ -43,8 +41,8 @@ class Bench:
         threads = threads or Threads(1)
         self.setups = Setups(disk.root, here=disk.here, head=self.head, start=disk, threads=threads, clock=FakeClock())
 
-    def order(self, order: SetUpOrder) -> None:
-        for frame in set_up_frames(as_action(order)):
+    def order(self, order: SetUpNode) -> None:
+        for frame in order_frames(order):
             self.setups.hear(frame)
 
     def reports(self, token: str = "t1") -> list[SetupReport]:
@@ -77,20 +75,6 @@ async def an_agent(disk: NodeDisk) -> AsyncIterator[Bench]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-
-
-def as_action(order: SetUpOrder) -> SetUpNode:
-    return SetUpNode(
-        key=Key(f"setup:{order.token}"),
-        why=Why(rule="test", text="new"),
-        node=NodeName("n1"),
-        token=order.token,
-        lifecycle=order.lifecycle,
-        timeout_s=order.timeout_s,
-        resource_config=order.resource_config,
-        provisioning=order.provisioning,
-        features=frozenset(order.features),
-    )
 
 
 def test_the_head_hears_each_state_and_the_whole_log(disk: NodeDisk) -> None:
@@ -251,7 +235,7 @@ def test_a_runner_that_cannot_be_started_is_told_with_why(tmp_path: Path) -> Non
 def test_parts_out_of_turn_are_refused(disk: NodeDisk) -> None:
     async def story() -> None:
         bench = Bench(disk)
-        (frame,) = set_up_frames(as_action(disk.order()))
+        (frame,) = order_frames(disk.order())
         with pytest.raises(Malformed):
             bench.setups.hear({**frame, "part": 1, "parts": 2})
         with pytest.raises(Malformed):

@@ -14,13 +14,15 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.proc import look
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import StacksOrder, bundle_of
+from steward.adapters.wire.job_messages import bundle_of
 from steward.agent.job_folder import JobFolders
 from steward.agent.job_orders import Stacks
 from steward.agent.opted import OptedBook
+from steward.model.action import CollectStacks
 from steward.model.ask import OptedIn
-from steward.model.ids import JobId, NodeName
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode
+from steward.model.why import Why
 from tests.fakes.until import until
 
 J7 = JobId(7)
@@ -83,7 +85,16 @@ class Bench:
                 written=self.written,
                 pids=lambda opted: [child.pid for child in self.children],
             )
-            stacks.obey(StacksOrder(job=J7, name="7-0-1", signal=signal))
+            stacks.obey(
+                CollectStacks(
+                    key=Key("k"),
+                    why=Why.heard("hung"),
+                    nodes=frozenset({NodeName("n1")}),
+                    job=J7,
+                    name="7-0-1",
+                    signal=signal,
+                )
+            )
             await stacks.rest()
 
         asyncio.run(obey())

@@ -22,7 +22,7 @@ def remembering(api: ApiBench, **fields: Any) -> None:
 
 def test_a_tripped_breaker_is_listed_with_when_it_lets_a_first_repair_through(api: ApiBench) -> None:
     remembering(api, breakers={"all": BREAKER})
-    assert [(one["scope"], one["next_try"]) for one in api.client().breakers()] == [("all", 160.0)]
+    assert [(one["scope"], one["next_try"]) for one in api.client().array("/v1/breakers")] == [("all", 160.0)]
 
 
 def test_an_admin_resets_a_breaker_and_one_that_is_not_tripped_is_refused(api: ApiBench) -> None:
@@ -41,7 +41,7 @@ def test_an_ordinary_user_resets_nothing(api: ApiBench) -> None:
 
 def test_an_admin_arms_a_check_that_was_refused_and_disarms_it_again(api: ApiBench) -> None:
     remembering(api, trials={"site.fabric@abc": TRIAL})
-    assert api.client().trials()[0]["state"] == "refused"
+    assert api.client().array("/v1/checks/trials")[0]["state"] == "refused"
     api.client().arm_check("site.fabric", armed=True)
     armed = api.store.memory.trials["site.fabric@abc"]
     assert (armed.state, armed.text) == (TrialState.ARMED, "armed by root")

@@ -46,7 +46,7 @@ def test_what_there_is_not_is_refused_in_one_line(api: ApiBench, nodes: str, say
 
 def test_how_far_each_node_is_can_be_read_while_it_runs(api: ApiBench) -> None:
     api.show(running())
-    (found,) = api.client().deeps()
+    (found,) = api.client().array("/v1/checks/deep")
     assert found["nodes"]["n1"] == {"result": None, "why": "", "progress": "memory"}
 
 

@@ -64,3 +64,11 @@ def test_a_resume_is_measured_from_the_fault_it_is_blamed_on_and_not_from_an_old
         metrics, Memory(cases=cases, jobs={JobId(7): job(None)}), Memory(cases=cases, jobs={JobId(7): job(1003.0)})
     )
     assert "steward_running_seconds_sum 3.0" in text
+
+
+def test_when_a_damaged_store_was_set_aside_is_told_at_each_scrape() -> None:
+    told = [0.0]
+    metrics = Metrics(set_aside_at=lambda: told[-1])
+    assert "steward_store_set_aside_timestamp_seconds 0.0" in metrics.text().decode()
+    told.append(1234.0)
+    assert "steward_store_set_aside_timestamp_seconds 1234.0" in metrics.text().decode()

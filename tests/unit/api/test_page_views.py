@@ -73,7 +73,8 @@ def test_a_page_that_is_no_number_is_the_first(page: str) -> None:
 def test_what_is_asked_for_is_bounded_and_printable() -> None:
     said = asked(q="a\u202e" * 500, other="x")
     assert len(said.word("q")) == 100
-    assert said.word("q").isascii()
+    assert said.word("q").isprintable()
+    assert asked(q="größe-学習").word("q") == "größe-学習"
     assert said.word("other") == ""
 
 

@@ -28,7 +28,7 @@ NEVER_S = 86_400.0
 
 def test_the_status_counts_nodes_agents_and_cases(api: ApiBench) -> None:
     api.show(a_cluster().lost("n3"))
-    status = api.client().status()
+    status = api.client().object("/v1/status")
     assert (status["cluster"], status["version"], status["slurm"]) == ("testing", "1.2.3", "fresh")
     assert sum(status["nodes"].values()) == 6
     assert status["agents"] == {"connected": 5, "expected": 6, "met": 6}
@@ -36,7 +36,7 @@ def test_the_status_counts_nodes_agents_and_cases(api: ApiBench) -> None:
 
 def test_every_node_is_shown_with_its_agent_in_natural_order(api: ApiBench) -> None:
     api.show(a_cluster(11).failing("n2", Severity.FATAL))
-    nodes = api.client().nodes()
+    nodes = api.client().array("/v1/nodes")
     assert [node["name"] for node in nodes] == [f"n{i}" for i in range(1, 12)]
     assert nodes[0]["agent"]["version"] == "1.2.3"
     assert len(nodes[1]["agent"]["bad"]) == 1
@@ -45,10 +45,10 @@ def test_every_node_is_shown_with_its_agent_in_natural_order(api: ApiBench) -> N
 def test_cases_and_jobs_are_shown_with_their_whys(api: ApiBench) -> None:
     picture = a_cluster().job().opted_in().lost("n2")
     api.show(picture)
-    (case,) = api.client().cases()
+    (case,) = api.client().array("/v1/cases")
     assert (case["node"], case["open"]) == ("n2", True)
     assert case["why"]["rule"]
-    (job,) = api.client().jobs()
+    (job,) = api.client().array("/v1/jobs")
     assert (job["id"], job["state"], job["running_on"]) == (7, "RUNNING", ["n1", "n2", "n3"])
 
 
@@ -84,7 +84,7 @@ def test_a_node_that_is_not_there_is_an_error_of_one_line(api: ApiBench, name: s
 def test_hostile_text_is_told_as_text(api: ApiBench) -> None:
     reason = '<script>alert(1)</script> $(reboot) "; drop table'
     api.show(a_cluster().drained("n1", reason))
-    assert api.client().nodes()[0]["reason"] == reason
+    assert api.client().array("/v1/nodes")[0]["reason"] == reason
 
 
 def test_events_are_told_in_order_and_from_where_one_left_off(api: ApiBench) -> None:
@@ -119,7 +119,7 @@ def test_a_number_out_of_range_is_refused(api: ApiBench, query: str) -> None:
 def test_before_the_first_look_there_is_an_error_and_no_empty_cluster(api: ApiBench) -> None:
     api.latest = None
     with pytest.raises(HeadError, match="first look"):
-        api.client().status()
+        api.client().object("/v1/status")
 
 
 def test_metrics_are_in_prometheus_format(api: ApiBench) -> None:
@@ -191,15 +191,18 @@ def test_while_munged_is_away_the_refusal_says_so(api: ApiBench) -> None:
 
 def test_a_head_that_is_not_there_is_told_with_where_it_was_looked_for() -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: is stewardd running"):
-        Client("http://127.0.0.1:1").status()
+        Client("http://127.0.0.1:1").object("/v1/status")
 
 
 def test_a_head_that_decides_nothing_says_so_on_every_page_that_is_looked_at_first(api: ApiBench) -> None:
     api.show(a_cluster().lost("n3"))
-    assert api.client().status()["standstill"] is None
+    assert api.client().object("/v1/status")["standstill"] is None
     assert "steward_standstill_seconds 0.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
     api.standstill = HeadStandstill(since=api.clock.now() - 40.0, why="database steward.db: database is locked")
-    assert api.client().status()["standstill"] == {"since": api.clock.now() - 40.0, "why": api.standstill.why}
+    assert api.client().object("/v1/status")["standstill"] == {
+        "since": api.clock.now() - 40.0,
+        "why": api.standstill.why,
+    }
     assert "steward_standstill_seconds 40.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
     page = requests.get(api.url + "/", timeout=FACT_S).text
     assert "Nothing is decided for 40 s: database steward.db: database is locked." in page
@@ -209,7 +212,7 @@ def test_a_head_that_decides_nothing_says_so_on_every_page_that_is_looked_at_fir
 def test_before_the_first_look_a_page_says_why_there_is_none(api: ApiBench) -> None:
     api.latest, api.standstill = None, HeadStandstill(since=api.clock.now() - 40.0, why="database is locked")
     with pytest.raises(HeadError, match="nothing is decided for 40 s: database is locked"):
-        api.client().status()
+        api.client().object("/v1/status")
 
 
 def test_a_task_of_an_array_that_waits_is_explained_by_the_record_of_all_that_wait() -> None:

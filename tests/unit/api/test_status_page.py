@@ -1,6 +1,7 @@
 """The pages for people as a browser gets them: whole without JavaScript, all from here, hostile names harmless."""
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -8,14 +9,15 @@ import pytest
 import requests
 
 from steward.api.page import PAGES
-from steward.api.page.words import age, ago, coded
+from steward.api.page.words import ago, coded
 from steward.model.events import Event
-from steward.model.health import Severity
+from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.setting_types import RepairMode
+from steward.model.text import age, local_time
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.page_site import a_busy_site, told_of
-from tests.builders.picture import Picture, a_cluster, changed, n
+from tests.builders.picture import T0, Picture, a_cluster, changed, n
 from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.page_bench import pages_of, show_as_it_is
@@ -228,6 +230,26 @@ def test_times_are_moments_with_their_age() -> None:
     assert [age(s) for s in (-5, 12, 300, 9000, 400_000)] == ["0 s", "12 s", "5 min", "2 h", "5 d"]
     assert 'datetime="2023-11-14T22:13:20Z"' in ago(1_700_000_000.0, 1_700_000_012.0)
     assert ago(None, 1.0) == "–"
+
+
+@pytest.mark.parametrize("at", [1e15, -1e15, 2.0**63])
+def test_an_absurd_time_from_a_node_costs_no_page(api: ApiBench, at: float) -> None:
+    bad = Finding(check="disk", outcome=Outcome.FAILED, text="full", at=at, passed_at=at, good_since=at)
+    api.show(a_cluster().agent("n2", findings=(bad,), passed=frozenset({"clock"}), passed_since=(int(at),)))
+    assert "full" in page(api, "/node/n2")
+    assert "full" in page(api, "/check/disk")
+    assert local_time(at).endswith(time.localtime(0).tm_zone)
+
+
+def test_a_node_says_since_when_each_check_passes_or_fails_and_when_it_last_passed(api: ApiBench) -> None:
+    bad = Finding(check="disk", outcome=Outcome.FAILED, text="full", at=T0 - 300, passed_at=T0 - 330)
+    coming = Finding(check="memory", outcome=Outcome.FAILED, text="few", at=T0 - 300, passed_at=T0, good_since=T0 - 50)
+    shown = {"findings": (bad, coming), "passed": frozenset({"clock"}), "passed_since": (int(T0 - 7300),)}
+    api.show(a_cluster().agent("n2", **shown))
+    text = re.sub(r"<[^>]+>", "|", page(api, "/node/n2"))
+    assert re.search(r"disk\|+info\|+5 min\|+6 min\|? ago\|+full", text), text
+    assert re.search(r"passes again for \|*50 s\|*, not long enough yet", text)
+    assert re.search(r"clock\|+\n?passed\|+2 h\|+", text)
 
 
 def test_commands_in_a_sentence_are_set_apart() -> None:

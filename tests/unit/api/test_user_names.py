@@ -1,6 +1,6 @@
 """Names of users are asked for once, however many jobs a page has."""
 
-from steward.api.views import UserNames
+from steward.api.user_names import UserNames
 
 
 class Directory:

@@ -42,7 +42,7 @@ class UsersBench:
         return Client(self.url, FakeMunge(self.api.munged, uid).encode)
 
     def jobs(self, uid: int) -> set[int]:
-        return {job["id"] for job in self.client(uid).jobs()}
+        return {job["id"] for job in self.client(uid).array("/v1/jobs")}
 
     def reported(self, uid: int) -> set[int]:
         return {job["job"] for job in self.client(uid).report()["jobs"]}
@@ -77,7 +77,7 @@ def test_nothing_is_told_to_whom_nothing_proves(users: UsersBench, page: str) ->
     answer = requests.get(users.url + page, timeout=FACT_S)
     assert (answer.status_code, answer.headers["WWW-Authenticate"], "train" in answer.text) == (401, "MUNGE", False)
     with pytest.raises(HeadError, match="no MUNGE on this machine"):
-        Client(users.url).jobs()
+        Client(users.url).array("/v1/jobs")
 
 
 def test_a_proof_of_another_request_is_refused(users: UsersBench) -> None:

@@ -41,7 +41,7 @@ def test_every_phase_is_seconds_after_the_fault_and_older_lines_do_not_count() -
     assert found == pytest.approx(
         {
             "seen": -0.208,
-            "second witness": 0.2,
+            "second source": 0.2,
             "drained": 0.3,
             "asked": 0.4,
             "decided": 0.5,

@@ -7,7 +7,7 @@ import pytest
 
 from steward.checks import gpu
 from steward.checks.check import Check, Judgement, Past
-from steward.checks.gpu import links, look, memory, upkeep
+from steward.checks.gpu import heat, links, memory, present, upkeep
 from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import GpuProcess, Raw
@@ -52,18 +52,18 @@ def test_a_lost_gpu_is_told_once_and_the_others_are_still_judged(check: Check) -
 
 
 def test_a_lost_gpu_is_fatal_and_named() -> None:
-    told = seen(look.PRESENT, recorded("lost"))
+    told = seen(present.PRESENT, recorded("lost"))
     assert (told.severity, told.advice, told.hardware) == (FATAL, Advice.REBOOT, SECOND)
     assert "GPU is lost" in told.text
 
 
 FAULTS: list[tuple[Check, dict[str, Any], Severity, Advice]] = [
-    (look.RECOVERY, {"recovery_action": 1}, FATAL, Advice.RESET_GPU),
-    (look.RECOVERY, {"recovery_action": 2}, FATAL, Advice.REBOOT),
-    (look.RECOVERY, {"recovery_action": 3}, SUSPECT, Advice.RESET_GPU),
-    (look.RECOVERY, {"recovery_action": 4}, DEGRADED, Advice.RESET_GPU),
-    (look.RECOVERY, {"recovery_action": 7}, FATAL, Advice.REBOOT),
-    (look.RECOVERY, {"recovery_action": 99}, INFO, Advice.NONE),
+    (present.RECOVERY, {"recovery_action": 1}, FATAL, Advice.RESET_GPU),
+    (present.RECOVERY, {"recovery_action": 2}, FATAL, Advice.REBOOT),
+    (present.RECOVERY, {"recovery_action": 3}, SUSPECT, Advice.RESET_GPU),
+    (present.RECOVERY, {"recovery_action": 4}, DEGRADED, Advice.RESET_GPU),
+    (present.RECOVERY, {"recovery_action": 7}, FATAL, Advice.REBOOT),
+    (present.RECOVERY, {"recovery_action": 99}, INFO, Advice.NONE),
     (memory.DBE_VOL, {"ecc_uncorrected": 1}, DEGRADED, Advice.RESET_GPU),
     (memory.SRAM_UE, {"sram_uncorrected": 1}, INFO, Advice.NONE),
     (memory.SRAM_UE, {"sram_uncorrected": 5}, DEGRADED, Advice.REPLACE),
@@ -76,8 +76,8 @@ FAULTS: list[tuple[Check, dict[str, Any], Severity, Advice]] = [
     (memory.COUNT, {"remapped_uncorrected": 513}, DEGRADED, Advice.REPLACE),
     (memory.RETIRED, {"retired_pages": 11}, SUSPECT, Advice.NONE),
     (memory.RETIRED, {"retire_pending": True}, SUSPECT, Advice.REBOOT),
-    (upkeep.TEMP, {"margin_c": 0}, SUSPECT, Advice.NONE),
-    (upkeep.TEMP, {"margin_c": None, "temperature_c": 92, "slowdown_c": 92}, SUSPECT, Advice.NONE),
+    (heat.TEMP, {"margin_c": 0}, SUSPECT, Advice.NONE),
+    (heat.TEMP, {"margin_c": None, "temperature_c": 92, "slowdown_c": 92}, SUSPECT, Advice.NONE),
     (links.WIDTH, {"pcie_width": 8}, DEGRADED, Advice.REBOOT),
     (links.DOWN, {"nvlinks": (True,) * 17 + (False,)}, DEGRADED, Advice.RESET_GPU),
     (links.DOWN, {"nvlinks": (False,) * 18}, DEGRADED, Advice.RESET_GPU),
@@ -112,7 +112,7 @@ def test_a_fabric_health_mask_that_is_not_zero_may_be_a_healthy_one(mask: int) -
 
 def test_the_worst_of_several_faults_decides_and_all_are_named() -> None:
     both = with_fault(with_fault(H200, 0, recovery_action=3), 1, recovery_action=2)
-    told = seen(look.RECOVERY, both)
+    told = seen(present.RECOVERY, both)
     assert (told.severity, told.advice, told.hardware) == (FATAL, Advice.REBOOT, SECOND)
     assert told.text.index("GPU 1") < told.text.index("GPU 0")
 
@@ -140,9 +140,9 @@ def test_a_board_with_bridges_may_have_as_many_links_as_it_likes_and_a_soldered_
 def test_gpus_that_vanished_in_this_boot_are_fatal_but_an_unloaded_driver_is_not() -> None:
     past = Past(now=1000.0, notes={"gpus": (2.0,)})
     fewer = Raw(gpus=(H200.gpus or ())[:1])
-    assert seen(look.PRESENT, fewer, past=past).severity is FATAL
-    assert seen(look.PRESENT, Raw(gpus=()), past=past).severity is DEGRADED
-    assert seen(look.PRESENT, fewer).outcome is Outcome.PASSED
+    assert seen(present.PRESENT, fewer, past=past).severity is FATAL
+    assert seen(present.PRESENT, Raw(gpus=()), past=past).severity is DEGRADED
+    assert seen(present.PRESENT, fewer).outcome is Outcome.PASSED
 
 
 SWITCHES = Raw(files={"/proc/driver/nvidia-nvswitch/devices/0000:84:00.0": ""})

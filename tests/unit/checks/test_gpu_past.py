@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Check, Past, Reading
-from steward.checks.gpu import links, look, upkeep
+from steward.checks.gpu import heat, links, present
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.gpus import recorded, seen, with_fault
@@ -26,16 +26,16 @@ def judged(check: Check, looks: list[Raw], **limit: float) -> Outcome:
 
 
 def test_a_hang_is_fatal_after_five_looks_in_a_row_and_not_before() -> None:
-    assert judged(look.HANG, [H200, *[HUNG] * 4]) is Outcome.UNKNOWN
+    assert judged(present.HANG, [H200, *[HUNG] * 4]) is Outcome.UNKNOWN
     looks = [H200, *[HUNG] * 5]
-    told = seen(look.HANG, HUNG, past=past_of(look.HANG, looks))
+    told = seen(present.HANG, HUNG, past=past_of(present.HANG, looks))
     assert (told.outcome, told.severity, told.advice) == (Outcome.FAILED, Severity.FATAL, Advice.REBOOT)
-    assert judged(look.HANG, [HUNG, HUNG, H200, HUNG, HUNG, HUNG]) is Outcome.UNKNOWN
-    assert judged(look.HANG, [*[HUNG] * 5, H200]) is Outcome.PASSED
-    assert judged(look.HANG, [HUNG, HUNG], gpu__smi_hang__misses=2) is Outcome.FAILED
+    assert judged(present.HANG, [HUNG, HUNG, H200, HUNG, HUNG, HUNG]) is Outcome.UNKNOWN
+    assert judged(present.HANG, [*[HUNG] * 5, H200]) is Outcome.PASSED
+    assert judged(present.HANG, [HUNG, HUNG], gpu__smi_hang__misses=2) is Outcome.FAILED
 
 
-@pytest.mark.parametrize(("check", "bits"), [(upkeep.THROTTLE, 0x8), (upkeep.THROTTLE, 0x40), (upkeep.BRAKE, 0x80)])
+@pytest.mark.parametrize(("check", "bits"), [(heat.THROTTLE, 0x8), (heat.THROTTLE, 0x40), (heat.BRAKE, 0x80)])
 def test_a_gpu_that_slows_down_in_six_of_ten_looks_is_suspect(check: Check, bits: int) -> None:
     slow = with_fault(H200, clock_reasons=bits)
     assert judged(check, [slow] * 5 + [H200] * 5) is Outcome.PASSED
@@ -47,8 +47,8 @@ def test_a_gpu_that_slows_down_in_six_of_ten_looks_is_suspect(check: Check, bits
 @pytest.mark.parametrize("bits", [0x1, 0x2, 0x4, 0x10, 0x100])
 def test_idle_clocks_and_the_power_cap_are_no_slowdown(bits: int) -> None:
     looks = [with_fault(H200, clock_reasons=bits)] * 10
-    assert judged(upkeep.THROTTLE, looks) is Outcome.PASSED
-    assert judged(upkeep.BRAKE, looks) is Outcome.PASSED
+    assert judged(heat.THROTTLE, looks) is Outcome.PASSED
+    assert judged(heat.BRAKE, looks) is Outcome.PASSED
 
 
 def test_counters_are_judged_by_their_growth_not_by_their_height() -> None:

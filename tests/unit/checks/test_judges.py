@@ -179,25 +179,25 @@ def test_memory_asks_slurmctld_rarely_and_never_in_a_check_now() -> None:
 
 
 def test_a_node_without_gpus_is_skipped_and_says_why() -> None:
-    verdict = judged(gpu.look.PRESENT, Raw(gpus=()))
+    verdict = judged(gpu.present.PRESENT, Raw(gpus=()))
     assert verdict == Judgement(outcome=Outcome.SKIPPED, text="no NVIDIA GPU on this node")
 
 
 def test_gpus_that_answer_are_fine() -> None:
-    assert judged(gpu.look.PRESENT, Raw(gpus=tuple(Gpu(index=n) for n in range(8)))).text == "8 GPUs answer"
+    assert judged(gpu.present.PRESENT, Raw(gpus=tuple(Gpu(index=n) for n in range(8)))).text == "8 GPUs answer"
 
 
 def test_a_missing_gpu_is_fatal() -> None:
     facts = with_limits(gpu={"expected_count": 8})
-    verdict = judged(gpu.look.PRESENT, Raw(gpus=tuple(Gpu(index=n) for n in range(7))), facts=facts)
+    verdict = judged(gpu.present.PRESENT, Raw(gpus=tuple(Gpu(index=n) for n in range(7))), facts=facts)
     assert (verdict.severity, verdict.advice, verdict.text) == (Severity.FATAL, Advice.REBOOT, "7 GPUs, 8 expected")
-    assert judged(gpu.look.PRESENT, Raw(gpus=()), facts=facts).outcome is Outcome.FAILED
+    assert judged(gpu.present.PRESENT, Raw(gpus=()), facts=facts).outcome is Outcome.FAILED
 
 
 @pytest.mark.parametrize(("code", "advice"), [(15, Advice.REBOOT), (16, Advice.RESET_GPU)])
 def test_a_gpu_that_does_not_answer_is_fatal_and_nvml_says_what_it_needs(code: int, advice: Advice) -> None:
     raw = Raw(gpus=(Gpu(index=0), Gpu(index=1, uuid="GPU-1", error="GPU is lost", code=code)))
-    verdict = judged(gpu.look.PRESENT, raw)
+    verdict = judged(gpu.present.PRESENT, raw)
     assert (verdict.severity, verdict.advice) == (Severity.FATAL, advice)
     assert verdict.text == "GPU 1 GPU-1: GPU is lost"
 

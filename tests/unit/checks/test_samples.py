@@ -1,11 +1,14 @@
 """When a state counts as bad, and when as good again."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.checks import services, slurm_node
-from steward.checks.check import failed, passed, skipped, unknown
+from steward.checks.check import Check, failed, passed, skipped, unknown
 from steward.checks.samples import CheckStanding, SampleRule, after_look
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Advice, Outcome, Severity
 
 RULE = SampleRule(bad_samples=2, last_samples=3, clear_after_s=600)
@@ -65,7 +68,7 @@ def test_a_failure_that_began_to_stand_carries_the_time_of_its_first_bad_look() 
 
 
 def test_a_failure_must_last_where_the_check_says_so() -> None:
-    slow = SampleRule(bad_samples=2, last_samples=3, bad_for_s=60)
+    slow = replace(RULE, bad_for_s=60)
     assert outcome("bbbb", rule=slow) is Outcome.UNKNOWN
     assert outcome("bbbbb", rule=slow) is Outcome.FAILED
 
@@ -103,7 +106,23 @@ def test_without_a_bad_look_nothing_is_ever_bad(looks: str) -> None:
 
 
 def test_a_check_whose_cause_does_not_flap_clears_with_the_first_good_look() -> None:
-    rule = SampleRule(clear_after_s=600.0)
-    assert rule.of(slurm_node.LOADED).clear_after_s == 0.0, "whoever mends plugstack.conf looks whether it helped"
-    assert rule.of(slurm_node.SPOOL).clear_after_s == 600.0
-    assert rule.of(services.SLURMD).bad_for_s == services.SLURMD.bad_for_s
+    def rule(check: Check) -> SampleRule:
+        return SampleRule.of(HealthPolicy(clear_after_s=600.0), check)
+
+    assert rule(slurm_node.LOADED).clear_after_s == 0.0, "whoever mends plugstack.conf looks whether it helped"
+    assert rule(slurm_node.SPOOL).clear_after_s == 600.0
+    assert rule(services.SLURMD).bad_for_s == services.SLURMD.bad_for_s
+
+
+def test_a_finding_says_since_when_it_holds_and_when_the_check_last_passed() -> None:
+    never, once, again = (after(looks).finding("disk") for looks in ("bb", "ggbb", "ggbbgg"))
+    assert never is not None
+    assert once is not None
+    assert again is not None
+    assert (never.at, never.passed_at, never.good_since) == (0.0, 0.0, 0.0)
+    assert (once.at, once.passed_at, once.good_since) == (30.0, 15.0, 0.0)
+    assert (again.at, again.passed_at, again.good_since) == (30.0, 75.0, 60.0), "not good for long enough yet"
+
+
+def test_a_check_that_does_not_apply_any_more_keeps_when_it_last_passed() -> None:
+    assert after("gg-").passed_at == 15.0

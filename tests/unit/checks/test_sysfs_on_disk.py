@@ -11,7 +11,7 @@ from steward.checks import ACCELERATORS
 from steward.checks.check import Check, Facts
 from steward.checks.fabric import FABRIC, ib_ports, net
 from steward.checks.known import limits_of
-from steward.checks.samples import SampleRule
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Incarnation, Outcome
 from steward.model.ids import BootId, InstanceId, NodeName
 from tests.builders.looks import Looks
@@ -66,7 +66,7 @@ def test_a_link_that_bounced_too_often_stays_locked_when_the_agent_is_killed(tmp
             facts=Facts(node=NodeName("n1"), limits=limits),
             probes=LocalProbes(skew_s=lambda: None, sys=tmp_path / "sys"),
             clock=clock,
-            rule=SampleRule(),
+            health=HealthPolicy(),
             interval_s=15.0,
             memory=CheckMemory(tmp_path / "checks-n1.json", incarnation=whose, clock=clock),
         )

@@ -53,6 +53,7 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "disk.nvme/hot": (INFO, Advice.NONE, "too hot: nvme0"),
     "disk.smart/fails": (D, Advice.REPLACE, "the disk's own health report (SMART) says that it fails: sdb"),
     "svc.munge/dead": (D, Advice.RESTART_SERVICE, "munge encode: Failed to access"),
+    "svc.munge/refused": (D, Advice.RESTART_SERVICE, "munge encode: Failed to connect"),
     "svc.units/failed": (D, Advice.RESTART_SERVICE, "failed: chrony.service"),
     "slurm.spool/full": (D, Advice.NONE, "SlurmdSpoolDir /var/spool/slurmd: 95 % in use"),
     "slurm.spool_ro/read-only": (D, Advice.REBOOT, "SlurmdSpoolDir /var/spool/slurmd is read-only"),
@@ -92,6 +93,7 @@ UNKNOWN = {
     *("cpu.topology/no-controller", "cpu.topology/garbage", "mem.free/garbage", "os.pids/garbage", "os.files/garbage"),
     *("svc.units/no-bus", "slurm.gres/no-controller", "fs.shared/hung", "fs.shared/gone"),
     *("mem.frag/garbage", "os.load/garbage", "efa.memlock/garbage", "slurm.shim/no-slurm-conf"),
+    *("svc.munge/crowded", "svc.munge/full-queue"),
 }
 
 

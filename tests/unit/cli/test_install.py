@@ -139,6 +139,7 @@ def test_what_a_host_said_is_told_where_it_fails_and_the_rest_is_named(site: Sit
 def test_a_host_that_is_not_reached_is_odd(site: Site) -> None:
     done = site.install("n1")
     assert (done.exit_code, "No route to host" in done.output) == (1, True)
+    assert f"`{site.root}/ssh n1 true` must work from here, without a question" in done.output
 
 
 def test_without_settings_nothing_is_begun(site: Site) -> None:

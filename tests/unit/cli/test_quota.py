@@ -177,7 +177,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(api: ApiBench, 
     client = api.client()
     seen = client.preview_quotas(document, prune=False)["based_on"]
     client.apply_quotas(document, prune=False, based_on=seen)
-    with pytest.raises(Exception, match="Somebody changed the quotas since this was shown"):
+    with pytest.raises(Exception, match="The quotas changed since this was shown"):
         client.apply_quotas(document, prune=False, based_on=seen)
 
 

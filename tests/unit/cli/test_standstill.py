@@ -63,7 +63,8 @@ def frozen() -> Iterator[str]:
 def test_a_frozen_head_is_told_of_before_the_wait_is_over(frozen: str) -> None:
     said: list[str] = []
     client = Client(frozen, ears=Ears(silence=said.append), patience=0.002)
-    for look in (client.status, client.nodes, client.doctor, lambda: client.events(wait_s=0.01)):
+    looks = (lambda: client.object("/v1/status"), lambda: client.array("/v1/nodes"))
+    for look in (*looks, client.doctor, lambda: client.events(wait_s=0.01)):
         with pytest.raises(Unreachable, match=r"does not answer in time: .*systemctl restart stewardd"):
             look()
     assert len(said) == 4

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_of
+from steward.adapters.wire.elastic_messages import elastic_order_of
 from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.elastic import Activity
 from steward.model.ids import JobId, Key, NodeName
@@ -27,12 +27,12 @@ def test_orders_reach_the_agent_and_words_of_the_run_its_view() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.tell_run(RESIZE)
-            bench.hub.tell_run(SUBMIT)
-            resize, submit = elastic_order_of(await channel.receive()), elastic_order_of(await channel.receive())
-            assert isinstance(resize, Resize)
-            assert (resize.generation, resize.members, resize.why) == (3, RESIZE.members, "two nodes are idle")
-            assert isinstance(submit, Submit)
+            bench.hub.order(RESIZE)
+            bench.hub.order(SUBMIT)
+            resize, submit = [elastic_order_of(await channel.receive(), N1) for _ in range(2)]
+            assert isinstance(resize, ResizeRun)
+            assert (resize.generation, resize.members, resize.why.text) == (3, RESIZE.members, "two nodes are idle")
+            assert isinstance(submit, SubmitReplica)
             assert (submit.token, submit.nodes, submit.minutes) == ("r1", 2, 60)
             for state in ("forming", "running"):
                 await channel.send({**ELASTIC_FRAMES["elastic_word"], "state": state})
@@ -47,6 +47,6 @@ def test_without_its_agent_an_order_is_stale() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             with pytest.raises(Stale, match="n1"):
-                bench.hub.tell_run(RESIZE)
+                bench.hub.order(RESIZE)
 
     asyncio.run(story())

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from steward.adapters.wire.job_messages import StacksOrder, bundle_frames, progress_frame, stacks_of
+from steward.adapters.wire.job_messages import bundle_frames, progress_frame
+from steward.adapters.wire.order_messages import stacks_of
 from steward.model.action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job_report import Progress
@@ -72,10 +73,11 @@ def test_the_order_to_keep_stacks_reaches_the_agents_it_names() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.collect_stacks(an_order())
-            assert stacks_of(await channel.receive()) == StacksOrder(job=J7, name="7-0-5", signal="USR1")
+            bench.hub.order(an_order())
+            order = stacks_of(await channel.receive(), N1)
+            assert (order.job, order.name, order.signal) == (J7, "7-0-5", "USR1")
             with pytest.raises(Permanent):
-                bench.hub.collect_stacks(an_order("../../etc"))
+                bench.hub.order(an_order("../../etc"))
 
     asyncio.run(story())
 

@@ -11,7 +11,6 @@ from steward.adapters.wire.order_messages import (
     CHUNK,
     MAX_LOG,
     LogChunk,
-    SetUpOrder,
     SetUpParts,
     setup_frame,
     setup_log_frame,
@@ -46,12 +45,12 @@ def an_order(*, token: str = "t-1", config: str = "{}") -> SetUpNode:
     )
 
 
-async def heard(channel: Channel) -> SetUpOrder:
+async def heard(channel: Channel) -> SetUpNode:
     parts = SetUpParts()
     while True:
         frame = await channel.receive()
         assert len(pack(frame)) <= 65536
-        if order := parts.take(frame):
+        if order := parts.take(frame, N1):
             return order
 
 
@@ -60,10 +59,14 @@ def test_the_order_reaches_its_agent_whole() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.set_up(an_order())
+            bench.hub.order(an_order())
             order = await heard(channel)
             assert (order.token, order.lifecycle, order.timeout_s) == ("t-1", LIFECYCLE, 60.0)
-            assert (order.resource_config, order.provisioning, order.features) == ("{}", '{"version": "1"}', ("a", "b"))
+            assert (order.resource_config, order.provisioning, order.features) == (
+                "{}",
+                '{"version": "1"}',
+                frozenset({"a", "b"}),
+            )
 
     asyncio.run(story())
 
@@ -76,7 +79,7 @@ def test_a_config_of_thousands_of_instances_travels_in_parts() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.set_up(an_order(config=config))
+            bench.hub.order(an_order(config=config))
             assert (await heard(channel)).resource_config == config
 
     asyncio.run(story())
@@ -86,7 +89,7 @@ def test_without_its_agent_the_order_is_stale() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             with pytest.raises(Stale, match="n1"):
-                bench.hub.set_up(an_order())
+                bench.hub.order(an_order())
 
     asyncio.run(story())
 
@@ -95,7 +98,7 @@ def test_a_token_that_is_no_file_name_is_refused() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             with pytest.raises(Permanent):
-                bench.hub.set_up(an_order(token="../x"))
+                bench.hub.order(an_order(token="../x"))
 
     asyncio.run(story())
 

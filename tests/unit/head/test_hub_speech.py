@@ -8,8 +8,8 @@ import pytest
 
 from steward.adapters.wire.frames import Frame, pack
 from steward.adapters.wire.job_messages import ask_frame
-from steward.adapters.wire.messages import answer_of, let_go_of, opted_frame, report_frame, withdraw_frame
-from steward.adapters.wire.order_messages import LookOrder, look_of, looked_frame
+from steward.adapters.wire.messages import answer_of, opted_frame, report_frame, withdraw_frame
+from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, looked_frame
 from steward.adapters.wire.seal import times
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
@@ -34,8 +34,11 @@ def test_a_report_is_in_the_view_and_the_same_one_again_does_not_ring() -> None:
             await channel.send(report_frame([BAD], None))
             await comes_true("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
             rings = bench.rings
-            await channel.send(report_frame([replace(BAD, at=5.0)], None))
-            await comes_true("its time is newer", lambda: bench.view().findings[0].at == 5.0)
+            fine = Finding(check="clock", outcome=Outcome.PASSED, at=3.0)
+            again = replace(BAD, at=5.0, passed_at=4.0, good_since=4.0)
+            await channel.send(report_frame([again, fine], None))
+            await comes_true("its times are newer", lambda: bench.view().findings == (again,))
+            assert bench.view().passes_since == {"clock": 3}
             assert bench.rings == rings
 
     asyncio.run(story())
@@ -97,10 +100,10 @@ def test_the_order_to_let_go_reaches_the_agents_it_names() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.let_go(an_order(N1, NodeName("n9")))
-            order = let_go_of(await channel.receive())
+            bench.hub.order(an_order(N1, NodeName("n9")))
+            order = let_go_of(await channel.receive(), N1)
             assert (order.job, order.restart, order.before) == (7, 2, 1000.5)
-            assert order.why == "n2 died [test]"
+            assert order.why.text == "n2 died"
 
     asyncio.run(story())
 

@@ -133,6 +133,9 @@ def test_that_a_step_runs_is_known_from_whichever_node_tells_it() -> None:
     assert not opted.add(told("n2", has_steps=True))
     assert not opted.add(told("n2"))
     assert [one.has_steps for one in opted.all()] == [True]
+    assert opted.add(told("n3", has_steps=True, has_detached=True))
+    assert not opted.add(told("n2", has_steps=True))
+    assert [one.has_detached for one in opted.all()] == [True]
 
 
 def test_what_earlier_attempts_left_is_known_from_each_node_that_tells_it() -> None:

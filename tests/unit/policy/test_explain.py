@@ -18,7 +18,7 @@ from steward.policy.controls import pause
 from steward.policy.draft import Draft
 from steward.views.explain import explain_job, explain_node, job_warning
 from steward.views.node_verdict import node_verdict
-from tests.builders.picture import Picture, a_cluster, n, names
+from tests.builders.picture import T0, Picture, a_cluster, n, names
 from tests.builders.want import but
 from tests.unit.policy.test_slurm_faults import slurm_drains
 
@@ -228,6 +228,36 @@ def test_findings_are_told_bad_ones_first_then_unknown_ones_then_those_that_are_
     ]
 
 
+def test_since_when_a_result_holds_and_when_a_check_last_passed_is_told() -> None:
+    def finding(outcome: Outcome, **times: float) -> Finding:
+        return Finding(check="disk", outcome=outcome, severity=Severity.SUSPECT, text="full", **times)  # type: ignore[arg-type]
+
+    def line(found: Finding) -> str:
+        lines = of_node(a_cluster().agent("n2", findings=(found,)), "n2").splitlines()
+        return next(line for line in lines if line.startswith("Check "))
+
+    failed = finding(Outcome.FAILED, at=T0 - 300, passed_at=T0 - 315)
+    assert line(failed) == "Check disk failed (suspect, 5 min ago; last passed 5 min ago): full"
+    coming = finding(Outcome.FAILED, at=T0 - 300, passed_at=T0 - 5, good_since=T0 - 50)
+    assert "its looks pass again since 50 s ago, not long enough yet" in line(coming)
+    unknown = finding(Outcome.UNKNOWN, at=T0 - 300, passed_at=T0 - 400)
+    assert line(unknown) == "Check disk says unknown (since 5 min ago, never acted on; last passed 7 min ago): full"
+
+
+def test_since_when_the_checks_pass_is_told_and_by_name_those_that_began_later() -> None:
+    def line(*times: float) -> str:
+        names = frozenset("abcdefgh"[: len(times)])
+        picture = a_cluster().agent("n2", passed=names, passed_since=tuple(int(T0 - ago) for ago in times))
+        lines = of_node(picture, "n2").splitlines()
+        return next(line for line in lines if "passed" in line and line[0].isdigit())
+
+    assert line(7200, 7190) == "2 checks passed: a, b. They pass since 2 h ago."
+    assert line(7200, 180) == "2 checks passed: a, b. They pass since 2 h ago; b only since 3 min ago."
+    many = line(7200, 9, 8, 7, 6, 5, 4)
+    assert "They pass since 2 h ago; g only since 4 s ago; f only" in many
+    assert many.endswith("; c only since 8 s ago; and 1 more.")
+
+
 def test_a_finding_that_is_only_told_says_why() -> None:
     picture = a_cluster().failing("n2", Severity.DEGRADED, check="disk", text="full", event=False)
     reported = replace(picture, want=replace(picture.want, modes={"disk": "report"}))
@@ -292,9 +322,9 @@ def test_a_job_that_the_site_opted_in_is_said_to_be_so() -> None:
     assert "The site's default resumes it (--auto-resume=1)" in text
 
 
-def test_a_job_that_waits_for_its_replacement_says_so() -> None:
+def test_a_job_that_waits_for_free_nodes_says_so() -> None:
     text = of_job(a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5))
-    assert "to wait for the replacement of its bad node" in text
+    assert "to wait until enough nodes are free" in text
     assert "[resume.wait]" in text
 
 
@@ -305,6 +335,12 @@ def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_
     assert 'only reports on this cluster (repair.mode = "report")' in job_warning(reports)
     off = replace(reports, resume=but(want.resume, enabled=False))
     assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)
+
+
+def test_a_reason_is_shown_as_its_author_wrote_it_wherever_it_is_shown() -> None:
+    text = of_node(a_cluster().drained("n2", "Lüfter-故障"), "n2")
+    assert text.count("Lüfter-故障") == 2
+    assert "?" not in text
 
 
 def test_names_are_shown_as_slurm_holds_them_but_for_what_steers_a_terminal() -> None:

@@ -123,7 +123,7 @@ def test_a_software_update_tells_how_far_it_is() -> None:
     picture = an_api_cluster(workers=3).change_group("workers", rollout=rollout, version=rollout.wanted)
     text = of_group(picture.slot("workers-1", version=rollout.wanted))
     assert "InProgress: 1 of 3 nodes are brought to the new version" in text
-    assert "1 bring-ups failed (workers-2: exit status 1); the next batch begins in 60 s" in text
+    assert "1 bring-up failed (workers-2: exit status 1); the next batch begins in 60 s" in text
 
 
 def test_a_scaling_under_way_is_told_until_another_wish_takes_its_place() -> None:

@@ -6,8 +6,8 @@ from types import MappingProxyType
 import pytest
 
 from steward.model.action import SetFeature
+from steward.model.agent_tables import HealthPolicy
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
-from steward.model.desired import HealthPolicy
 from steward.model.health import Severity
 from steward.model.node import NodeBase
 from steward.model.setting_types import RepairMode

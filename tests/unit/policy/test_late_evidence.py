@@ -103,7 +103,21 @@ def test_a_node_that_lived_on_for_longer_than_a_shutdown_takes_did_not_end_what_
     """After a power cut not every job that failed on the machine in the last minutes runs again."""
     over = failed(running(), status).wait(120.0)
     assert tries(over.lost("n1")) == []
-    assert tries(over.lost("n1").then().marked("n1").then(1)) == []
+    lost = over.lost("n1").then().marked("n1").then(1)
+    assert tries(lost) == []
+    assert tries(lost.then(20).heard("n1")) == [], "nor when its new machine is there"
+
+
+def test_a_new_head_does_not_overturn_what_the_old_one_ruled_before_the_agents_have_told_of_the_jobs_steps() -> None:
+    """Until then it cannot know that no step used the lost node."""
+    picture = running()
+    words = tuple(replace(word, has_steps=True, told_by=names("n1")) for word in picture.seen.opted_in)
+    lost = picture.see(opted_in=words).lost("n2").then(0.1).marked("n2").change_job(nodes=names("n1"))
+    over = failed(lost.then(45))
+    assert tries(over.then(1.0)) == []
+    new = over.see(agents={}, opted_in=(), agents_since=over.now).after(0.5)
+    assert tries(new) == []
+    assert tries(new.see(agents=over.seen.agents, opted_in=words).then(0.5)) == []
 
 
 def test_one_users_many_jobs_that_come_back_for_a_late_fault_do_not_hold_up_a_turn() -> None:

@@ -14,6 +14,7 @@ from steward.model.job import JobState
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
+from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.workflows.attention import is_busy
 from tests.builders.picture import T0, Picture, a_cluster
 from tests.fakes.head import Head
@@ -227,7 +228,7 @@ def test_a_job_is_requeued_though_its_nodes_cleaned_up_for_longer_than_its_end_i
 
 def test_the_time_for_a_requeue_that_fails_begins_when_the_run_has_cleaned_up() -> None:
     picture = clean(ended(**CLEANS_UP).wait(LONG_EPILOG_S))
-    most_s = picture.want.resume.evidence_after_s
+    most_s = EVIDENCE_AFTER_S
     picture = failing(picture, TIMED_OUT).wait(most_s - 10.0).then(5.1)
     assert len(tries(picture)) == 1
     assert memory(picture.then(5.1)).ended is not None
@@ -265,7 +266,7 @@ def test_what_no_fault_speaks_for_is_its_own_failure_after_that_time_also_when_t
 ) -> None:
     picture = a_cluster().job().opted_in().then(100)
     picture = picture.change_job(state=JobState.FAILED, ended=picture.now + ahead_s)
-    time_s = picture.want.resume.evidence_after_s
+    time_s = EVIDENCE_AFTER_S
     assert memory(picture.wait(time_s - 10.0)).ended is None
     assert memory(picture.wait(time_s + 10.0)).attempts[-1].why.rule == "resume.no_evidence"
 

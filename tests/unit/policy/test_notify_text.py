@@ -26,6 +26,12 @@ def test_every_template_is_json_whatever_the_text(template: str) -> None:
     json.loads(body(template, message, "big", "key"))
 
 
+@pytest.mark.parametrize("template", ["json", "slack", "pagerduty"])
+def test_a_text_in_any_script_is_sent_as_it_was_written(template: str) -> None:
+    told = json.loads(body(template, a_message(last=an_event(text="job 7 (größe-学習) runs again")), "big", "key"))
+    assert "job 7 (größe-学習) runs again" in json.dumps(told, ensure_ascii=False)
+
+
 def test_slack_reads_no_markup_from_an_event() -> None:
     told = json.loads(body("slack", a_message(last=an_event(text=HOSTILE)), "big"))["text"]
     assert "<" not in told

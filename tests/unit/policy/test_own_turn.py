@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -115,3 +116,85 @@ def test_a_preemptor_runs_to_its_end_and_the_job_after_it() -> None:
     jobs = world.slurm.jobs
     assert [(jobs[id].state, jobs[id].restarts) for id in (low, high)] == [(JobState.COMPLETED, n) for n in (1, 0)]
     assert not {e.kind for e in head.events} & {"job.keep", "job.first", "job.hot_spare"}
+
+
+def lost_for(**waiting: Any) -> Picture:
+    """The job lost a node that is back; in the queue its user changed it, and another one is higher there."""
+    had: dict[str, Any] = {
+        "time_limit_s": 3600.0,
+        "allocated": "cpu=24,mem=96G,node=3,gres/gpu=6",
+        "requested": "cpu=24,node=3",
+    }
+    picture = base(a_cluster(4).job(priority=100, **had), NodeBase.ALLOCATED).opted_in().then()
+    fields: dict[str, Any] = {
+        "state": JobState.PENDING,
+        "node_count": 4,
+        "user_id": 1,
+        "started": None,
+        "reason": "Resources",
+    }
+    picture = picture.job(P, on=(), priority=300, **{**fields, "submitted": picture.now, "eligible": picture.now})
+    back = picture.lost("n2").then().marked("n2").requeued(node_count=3, allocated="").then(1.2)
+    healthy = a_cluster(4).seen
+    mended = back.see(nodes=healthy.nodes, agents=healthy.agents)
+    return replace(mended, memory=replace(mended.memory, cases={})).change_job(**waiting)
+
+
+GROWN: list[dict[str, Any]] = [
+    {"node_count": 4},
+    {"most_nodes": 4},
+    {"time_limit_s": 7200.0},
+    {"time_limit_s": None},
+    {"partition": "other"},
+    {"exclusive": True},
+    {"requested": "cpu=25,node=3"},
+    {"requested": "cpu=3,node=3,gres/gpu=12"},
+]
+
+
+def test_a_job_that_lost_its_place_goes_first_with_what_it_had_or_less() -> None:
+    assert len(of(lost_for(), SetNice)) == 1
+    assert len(of(lost_for(node_count=2, time_limit_s=60.0), SetNice)) == 1
+
+
+@pytest.mark.parametrize("grown", GROWN, ids=str)
+def test_a_job_that_its_user_made_larger_has_no_place_to_get_back(grown: dict[str, Any]) -> None:
+    assert of(lost_for(**grown), SetNice) == []
+
+
+@pytest.mark.parametrize("grown", GROWN, ids=str)
+def test_a_job_that_grows_while_it_is_first_is_first_no_longer(grown: dict[str, Any]) -> None:
+    first = lost_for().then(0.2)
+    raised = first.memory.jobs[J].raised
+    assert raised is not None
+    (back,) = of(first.change_job(nice=raised.nice, **grown), SetNice)
+    assert isinstance(back, SetNice)
+    assert back.nice == raised.before
+
+
+def started_first(nodes: int, **changed: Any) -> Picture:
+    """The job was put first, and has started on so many nodes; it had three."""
+    first = lost_for().then(0.2)
+    raised = first.memory.jobs[J].raised
+    assert raised is not None
+    on = names(*(f"n{at}" for at in range(1, nodes + 1)))
+    runs = first.change_job(state=JobState.RUNNING, restarts=1, started=first.now, nice=raised.nice, reason="")
+    return runs.change_job(nodes=on, node_count=nodes, batch_host="n1", **changed)
+
+
+def test_a_job_that_starts_out_of_turn_with_more_goes_back_into_the_queue() -> None:
+    assert of(started_first(3), RequeueJob) == []
+    assert len(of(started_first(3, time_limit_s=9e5), RequeueJob)) == 1
+    more = started_first(4)
+    assert len(of(more, RequeueJob)) == 1
+    assert len(of(more.change_job(nice=0), RequeueJob)) == 1, "it was set back in that second"
+    back = more.then(1.0).requeued(restarts=2, node_count=4, nice=0).then(1.2)
+    assert [type(a) for a in of(back.then(1.2), SetNice, NudgeJob)] == [NudgeJob]
+
+
+def test_a_run_that_goes_on_without_a_lost_node_still_had_it() -> None:
+    """As with `--no-kill`."""
+    picture = base(a_cluster(4).job(priority=100), NodeBase.ALLOCATED).opted_in().then()
+    size = picture.then().change_job(nodes=names("n1", "n3"), node_count=2).then().memory.jobs[J].size
+    assert size is not None
+    assert size.nodes == 3

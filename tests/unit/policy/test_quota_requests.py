@@ -11,8 +11,9 @@ from steward.model.ids import JobId
 from steward.model.quota import MEM, Share, profile_of, resource
 from steward.model.resume import JobMemory, KeptNodes
 from steward.policy.draft import Draft
+from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.decide import UnitStanding
-from steward.policy.quota.flavors import gpus_of, parse_tres
+from steward.policy.quota.flavors import gpus_of
 from steward.policy.quota.requests import sizes
 from steward.policy.quota.turn import Turn, take_turn
 from tests.builders.picture import ON, Picture, n

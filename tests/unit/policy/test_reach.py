@@ -70,6 +70,15 @@ def test_a_node_that_no_step_of_the_job_used_explains_neither_its_scripts_nor_it
     assert done(asks(lost.then(2), STEP, nodes="n[1-2]")) == STOPS
 
 
+def test_of_a_step_that_no_srun_waits_for_nothing_asks_so_the_scripts_failure_tells_of_it() -> None:
+    """`srun --async`."""
+    picture = running()
+    words = tuple(replace(word, has_detached=True) for word in picture.seen.opted_in)
+    lost = without(picture.see(opted_in=words), "n3")
+    assert done(asks(lost.then(25), BATCH)) == GOES_BACK
+    assert done(asks(lost.then(2), STEP, nodes="n1")) == STOPS
+
+
 @pytest.mark.parametrize("later_s", [1.0, 25.0, 45.0])
 def test_a_fault_that_a_step_survived_explains_no_other_failure(later_s: float) -> None:
     after = survived(running()).then(later_s)

@@ -85,6 +85,16 @@ def test_what_slurm_appended_does_not_hide_its_first_reason() -> None:
     assert row.name == "prolog_error"
 
 
+@pytest.mark.parametrize("ordered", ["Reboot ASAP", "reboot requested"])
+def test_a_reboot_by_slurm_is_its_own_whoever_ordered_it(ordered: str) -> None:
+    for end, number in (("", 6), (" : reboot timed out", 4), (" : reboot timed out : Not responding", 4)):
+        row = row_of(Reason(text=f"{ordered} : reboot issued{end}", user="alice"), "slurm")
+        assert row is not None
+        assert row.number == number
+    for persons in ("kernel : reboot issued : reboot timed out", ordered, "reboot timed out"):
+        assert row_of(Reason(text=persons, user="alice"), "slurm") is None
+
+
 @pytest.mark.parametrize(
     "text", ["NHC: disk full", "[HC] gpu", "my maintenance", "", "Action:Reboot", "Prolog", "prolog error"]
 )

@@ -213,7 +213,7 @@ def test_a_job_that_somebody_lets_begin_later_is_left_alone_until_then_and_peopl
     assert [e.kind for e in put_off.plan().events if e.job == J] == ["job.begins_later"]
     assert nudges(put_off.wait(wait_s)) == []
     told = str(explain_job(J, put_off.seen, put_off.want, put_off.plan().memory, put_off.now))
-    assert "is to begin later, as somebody set since: it is left alone until then" in told
+    assert "was given a later start time (scontrol update starttime): it is left alone until then" in told
     assert len(nudges(put_off.then(wait_s).change_job(reason="Resources", eligible=put_off.now))) == 1
 
 

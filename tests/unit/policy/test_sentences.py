@@ -41,6 +41,7 @@ from tests.unit.policy import test_keep as keep
 from tests.unit.policy import test_late_evidence as late
 from tests.unit.policy import test_late_requeue as late_requeue
 from tests.unit.policy import test_let_go as let_go
+from tests.unit.policy import test_own_turn as own_turn
 from tests.unit.policy import test_parts as parts
 from tests.unit.policy import test_requeued as requeued
 from tests.unit.policy import test_siblings as siblings
@@ -225,7 +226,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
-        "a node failed, and too few others are free: the job starts again when its replacement is there",
+        "a node failed, and too few others are free: the job starts again when enough are free",
         lambda: a_failure(evidence=(_NODE,), short=True),
         lambda: a_failure(evidence=(replace(_NODE, blames=False),), short=True),
     ),
@@ -309,12 +310,12 @@ OPTING: list[Row] = [
         lambda: a_cluster().job(),
     ),
     (
-        "The job did not ask to be resumed (--auto-resume=1), so no fault brings it back.",
+        "The job did not ask to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(),
         a_run,
     ),
     (
-        "Nothing shows that it asked to be resumed (--auto-resume=1), so no fault brings it back.",
+        "Nothing shows that it asked to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(state=JobState.FAILED, ended=T0),
         lambda: a_cluster().job(),
     ),
@@ -611,7 +612,7 @@ ENDS: list[Row] = [
     ("retried inside its allocation (step 0 failed)", lambda: retried(), lambda: stopped()),
     ("not resumed (the script failed)", lambda: stopped(), lambda: retried()),
     (
-        "requeued, to wait for the replacement of its bad node",
+        "requeued, to wait until enough nodes are free",
         lambda: a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5),
         lambda: in_queue().then(5),
     ),
@@ -724,7 +725,7 @@ QUEUE: list[Row] = [
         lambda: in_queue(reason="JobHeldAdmin"),
     ),
     (
-        "it is to begin later, as somebody set since: it is left alone until then",
+        "it was given a later start time (scontrol update starttime): it is left alone until then",
         lambda: requeued.later(in_queue(), 86_400.0),
         lambda: requeued.later(in_queue(), 120.0),
     ),
@@ -749,6 +750,16 @@ QUEUE: list[Row] = [
         "it did not start in time: it waits for its turn like others",
         lambda: raised(61.0),
         lambda: raised(30.0),
+    ),
+    (
+        "it asks for more than its last run had: it waits for its turn like others",
+        lambda: own_turn.lost_for().then(0.2).change_job(nice=-201, time_limit_s=7200.0),
+        lambda: own_turn.lost_for().then(0.2).change_job(nice=-201),
+    ),
+    (
+        "it went first in the queue, and was made larger meanwhile: it waits for its turn",
+        lambda: own_turn.started_first(4),
+        lambda: own_turn.started_first(3),
     ),
     ("First in the queue since 61 s ago (nice 0 -> -5).", lambda: raised(61.0), lambda: in_queue()),
     (
@@ -810,7 +821,7 @@ KEPT: list[Row] = [
     ),
     ("n[1-3]: kept for it since ", lambda: the_job_waits(), lambda: in_queue()),
     ("n[1-3]: kept for it until ", lambda: freed(), lambda: the_job_waits()),
-    ("the job still waits for its replacement", lambda: the_job_waits().after(600.0), lambda: freed()),
+    ("the job still waits for nodes", lambda: the_job_waits().after(600.0), lambda: freed()),
     (
         "job 7: 3 nodes are no longer kept for it: enough nodes are there",
         lambda: keep.n2_is_back(keep.waiting().then(60)),

@@ -11,6 +11,7 @@ from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, Key
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
+from steward.model.repair_policy import WITNESS_FRESH_S
 from steward.model.why import Why
 from steward.model.witness import PeerWord, Witness
 from steward.policy.facts.gone import PEERS, SEEN_ALIVE_S
@@ -151,7 +152,7 @@ def test_all_silent_nodes_of_a_job_are_looked_at_where_that_may_bring_it_back() 
 def test_one_of_many_is_looked_at_again_before_its_last_look_is_too_old_to_count() -> None:
     """Else all are ruled gone but those whose looks are just being renewed."""
     picture = with_job(silent(4), "n1", "n5").then()
-    fresh_s, looked = picture.want.repair.witness_fresh_s, picture.memory.asked[Key("probe:n1")]
+    fresh_s, looked = WITNESS_FRESH_S, picture.memory.asked[Key("probe:n1")]
     times = [picture.after(looked + part * fresh_s - picture.now) for part in (0.4, 0.6)]
     assert [[a.node for a in each.plan().actions if isinstance(a, ProbeNode)] for each in times] == [[], ["n1"]]
 

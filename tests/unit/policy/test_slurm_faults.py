@@ -145,13 +145,29 @@ def test_a_node_that_rebooted_by_itself_is_checked_and_given_back() -> None:
     assert ReturnNode in kinds(sound)
 
 
+def test_a_machine_that_did_not_come_up_from_a_reboot_of_slurms_is_drained_before_it_is_rebooted() -> None:
+    """DOWN alone it would take jobs as soon as its slurmd registers."""
+    text = "reboot requested : reboot issued : reboot timed out"
+    reason = Reason(text=text, user="alice", at=a_cluster().now)
+    down = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason)
+    picture = down.then()
+    assert kinds(down) == [DrainNode]
+    (case,) = cases(picture)
+    assert (case.check, case.rung, case.command) == ("slurm.reboot_timeout", Advice.REBOOT, "")
+    assert RebootInstance in kinds(picture.marked("n2").then().after(60.0))
+    during = a_cluster().node("n2", base=NodeBase.DOWN, reason=replace(reason, text="reboot requested : reboot issued"))
+    assert kinds(during) == []
+    theirs = a_cluster().node("n2", base=NodeBase.DOWN, reason=replace(reason, text=text.replace("requested", "it")))
+    assert kinds(theirs) == []
+
+
 def test_a_failed_bring_up_is_replaced_unless_its_agent_came_after_all() -> None:
     reason = Reason(text="ResumeTimeout reached", user="slurm", at=a_cluster().now)
     picture = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason)
     assert cases(picture.then())[0].rung is Advice.NONE
     without = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != n("n2")})
     assert cases(without.then())[0].rung is Advice.REPLACE
-    assert LaunchInstance in kinds(without.then().see(instances={}).then().after(60.0))
+    assert LaunchInstance in kinds(without.then().marked("n2").see(instances={}).then().after(60.0))
 
 
 def test_report_only_and_pause_withhold_it() -> None:
@@ -188,7 +204,7 @@ def test_a_reboot_that_timed_out_is_done_by_the_provider_though_no_agent_can_be_
     picture = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason)
     without = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != n("n2")})
     assert cases(without.then())[0].rung is Advice.REBOOT
-    assert RebootInstance in kinds(without.then().after(60.0))
+    assert RebootInstance in kinds(without.then().marked("n2").then().after(60.0))
 
 
 def test_the_event_says_that_the_agent_is_awaited_and_not_that_a_person_must_look() -> None:

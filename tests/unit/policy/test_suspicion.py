@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import DownNode, DrainNode
+from steward.model.agent_tables import HealthPolicy
 from steward.model.case import Step
 from steward.model.deep import DeepResult
-from steward.model.desired import HealthPolicy
 from steward.model.health import Finding, Outcome, Severity, Trial, TrialState
 from steward.model.node import NodeBase
 from steward.model.witness import Witness

@@ -110,9 +110,9 @@ def test_a_command_without_a_node_or_a_path_is_refused(value: str, remedy: str) 
 
 
 def test_hours_and_percents_become_seconds_and_fractions() -> None:
-    text = "[resume]\nexclude_culprits_h = 2\n[repair]\nconcurrent_percent = 10\nrelease_deadline_h = 1"
+    text = "[repair]\nnode_repairs_window_h = 2\n\nconcurrent_percent = 10\nrelease_deadline_h = 1"
     wanted: Desired = settings(text).desired()
-    assert wanted.resume.exclude_culprits_s == 7200
+    assert wanted.repair.node_repairs_window_s == 7200
     assert wanted.repair.concurrent_fraction == pytest.approx(0.1)
     assert wanted.repair.release_deadline_s == 3600
 

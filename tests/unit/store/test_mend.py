@@ -172,6 +172,16 @@ def test_only_a_few_bad_files_are_kept(place: Place) -> None:
     assert len(place.told) == 8
 
 
+def test_when_a_file_was_last_set_aside_is_known_also_to_the_next_head(place: Place) -> None:
+    assert place.open().set_aside_at() == 0.0
+    truncated(place.file)
+    place.open()
+    place.now += 3600.0
+    assert place.open().set_aside_at() == place.now - 3600.0
+    (place.file.with_name("steward.db.bad-2")).touch()
+    assert place.open().set_aside_at() == place.now - 3600.0, "a file that a person named"
+
+
 def test_a_locked_or_full_store_is_not_taken_for_a_damaged_one(place: Place) -> None:
     store = place.open()
     other = sqlite3.connect(place.file, isolation_level=None)

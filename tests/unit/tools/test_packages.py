@@ -180,6 +180,14 @@ def test_the_file_that_slurm_conf_names_is_the_one(slurm: Path, tmp_path: Path) 
     assert _LINE in (tmp_path / "other.conf").read_text()
 
 
+def test_a_plugstack_in_a_folder_that_is_not_there_is_told_with_the_line_to_add(slurm: Path, tmp_path: Path) -> None:
+    slurm.write_text(f"PlugStackConfig={tmp_path}/none/other.conf\n")
+    told = _link("enable", slurm)
+    assert f"PlugStackConfig={tmp_path}/none/other.conf, and there is no such folder" in told
+    assert f"`{_LINE}`" in told
+    assert _link("disable", slurm) == ""
+
+
 def test_a_shim_that_the_site_named_itself_stays_as_it_is(slurm: Path) -> None:
     stack = slurm.with_name("plugstack.conf")
     stack.write_text("optional /opt/lib/steward.so hold=60\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters import process
-from steward.model.settings.sections import AgentSettings
+from steward.model.agent_tables import AgentSettings
 from steward.nvhcd.__main__ import SOCKET
 from steward.units.__main__ import install
 

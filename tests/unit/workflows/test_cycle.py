@@ -19,12 +19,12 @@ from steward.model.repair_policy import RepairPolicy
 from steward.model.setting_types import RepairMode
 from steward.ports import Retryable
 from steward.workflows.apply import Applier
+from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands, PauseOrder, ResumeActions
 from steward.workflows.cycle import Cycle, Parts, Sweeps, dry_run
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell
 from steward.workflows.snapshot import Snapshot
 from tests.builders.want import a_want
 from tests.fakes.clock import FakeClock

@@ -19,6 +19,7 @@ from steward.workflows.doctor import (
     judge_loaded,
     judge_shim,
     judge_slurm,
+    judge_topology,
 )
 from tests.builders.picture import a_cluster, an_agent, n
 
@@ -152,6 +153,20 @@ def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> 
     good = {"MaxNodeCount": "100", "SelectType": "select/cons_tres", "TreeWidth": "65533"}
     found = worst(judge_dynamic({**good, **changes}))
     assert [told in line.text and bool(line.remedy) for line in found] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("shown", "told"),
+    [
+        ("", []),
+        ("SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s2 Level=0 LinkSpeed=1 Nodes=n3\n", []),
+        ("SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-2]\n", ["n3"]),
+        ("BlockName=b1 BlockIndex=0 Nodes=n1 BlockSize=1\nBlockName=b2 BlockIndex=1 Nodes=(null)\n", ["n[2-3]"]),
+    ],
+)
+def test_nodes_that_slurms_topology_does_not_name_are_told(shown: str, told: list[str]) -> None:
+    found = worst(judge_topology([n("n1"), n("n2"), n("n3")], shown))
+    assert [line.text.split()[3] for line in found] == told
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from steward.model.node import Node
 from steward.model.observed import AgentView, Freshness, Observed
 from steward.model.partition import Gate
 from steward.ports import Clock, Retryable
+from steward.workflows.bell import Bell
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell, Workers
+from steward.workflows.pool import Workers
 from steward.workflows.records import Patience
 from tests.builders.picture import a_cluster
 from tests.builders.quota import a_quota

@@ -11,7 +11,8 @@ from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
 from steward.model.settings import Settings, parse
 from steward.model.slurm_site import SlurmSite, gpus_of
-from steward.workflows.site_settings import SHIM_HOLD_S, draft, logins_of, misfits
+from steward.workflows.first_settings import draft
+from steward.workflows.site_settings import SHIM_HOLD_S, logins_of, misfits
 
 REPOSITORY = Path(__file__).parents[3]
 

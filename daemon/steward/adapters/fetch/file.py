@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from steward.adapters.fetch.folder import FetchBudget, store, unpack
 from steward.adapters.owners import why_unsafe
+from steward.model.text import cause
 from steward.ports import Permanent, Retryable
 
 _REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"
@@ -36,7 +37,7 @@ def fetch_file(source: str, folder: Path, budget: FetchBudget, *, pinned: bool =
         else:
             raise Retryable(f"{source}: there is neither a folder nor a file")
     except OSError as error:
-        raise Retryable(f"{source}: {error}") from error
+        raise Retryable(f"{source}: {cause(error)}") from error
 
 
 def _copy(place: Path, folder: Path, budget: FetchBudget, *, pinned: bool) -> None:

@@ -15,9 +15,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.files import write_whole
-from steward.adapters.socket_path import AT_ONCE, make_free, peer_of, served_first
+from steward.adapters.socket_owner import peer_of
+from steward.adapters.socket_path import AT_ONCE, make_free, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
+from steward.model.text import cause
 from steward.ports import Permanent
 
 _MAX_USERS = 1024
@@ -197,7 +199,7 @@ class _Entrance:
         try:
             self._sock = _listen(path, mode)
         except OSError as error:
-            raise Permanent(f"cannot listen at {path}: {error}") from error
+            raise Permanent(f"cannot listen at {path}: {cause(error)}") from error
         self._path, self._admit, self._loop = path, admit, asyncio.get_running_loop()
         self._rest: asyncio.TimerHandle | None = None
         self._open()

@@ -1,13 +1,15 @@
 """The identity of this machine: its instance id and boot id, and the identities of hardware that outlives them."""
 
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from steward.adapters.process import run
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.text import printable
-from steward.ports import Permanent
+from steward.ports import Permanent, Retryable
 
 USUAL_FILES = (
     Path("/var/lib/cloud/data/instance-id"),
@@ -16,11 +18,34 @@ USUAL_FILES = (
 )
 """The files with an instance id: first the cloud's (cloud-init), then the firmware's, then the installation's."""
 _LIMIT = 128
+_ALIASES_S = 5.0
 
 
-def node_name(named: str) -> NodeName:
-    """Return `named`, or else what `hostname -s` prints."""
-    return NodeName(named or socket.gethostname().split(".")[0])
+def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
+    """Return `named`, else Slurm's name of the node on this host, else what `hostname -s` prints.
+
+    Slurm's name is that of slurmd's environment, or the NodeName whose NodeHostname is `host` (this host's name), long
+    or short. Raises Permanent if slurm.conf has several nodes on this host.
+    """
+    long = host or socket.gethostname()
+    short = long.split(".")[0]
+    if given := named or os.environ.get("SLURMD_NODENAME", ""):
+        return NodeName(given)
+    for known in (_nodes_on(name, slurm_conf) for name in dict.fromkeys((long, short))):
+        if len(known) > 1 and short not in known:
+            raise Permanent(f"slurm.conf has several nodes on {long}: set agent.node_name, or start with --node")
+        if known:
+            return NodeName(short if short in known else known[0])
+    return NodeName(short)
+
+
+def _nodes_on(host: str, slurm_conf: str) -> list[str]:
+    """Return the names of the nodes whose NodeHostname this is; empty if Slurm's commands do not tell."""
+    env = {"SLURM_CONF": slurm_conf} if slurm_conf else None
+    try:
+        return run(["scontrol", "show", "aliases", host], timeout_s=_ALIASES_S, env=env).text.split()
+    except Retryable:
+        return []
 
 
 def incarnation(

@@ -17,6 +17,7 @@ from typing import Any
 
 from steward.adapters.process import Child, Failed, begin, end, show
 from steward.model.probe import Gpu, GpuProcess, Raw
+from steward.model.text import cause
 
 _END_S = 0.2
 _CHUNK = 65536
@@ -52,7 +53,7 @@ class Conversation:
             if line:
                 self._child.stdin.write(line + b"\n")
         except OSError as error:
-            raise Failed(f"`{show(' '.join(self._argv))}` has ended: {error}") from error
+            raise Failed(f"`{show(' '.join(self._argv))}` has ended: {cause(error)}") from error
         while b"\n" not in self._rest:
             self._rest += self._read(deadline, timeout_s)
             if len(self._rest) > _MAX_BYTES:

@@ -16,15 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from steward.adapters.codec import text, whole
 from steward.adapters.files import make_own, read_json, write_json
 from steward.adapters.proc import ProcessKey, is_alive
 from steward.adapters.process import run
-from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.order_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
+from steward.adapters.wire.order_messages import order_of, order_record, setup_frame, setup_of
+from steward.model.action import SetUpNode
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import SetupReport, SetupState
+from steward.model.text import cause
 from steward.ports import Permanent, Retryable
 
 _MAX_JOB = 32 << 20
@@ -50,7 +52,7 @@ class Here:
 class SetupJob:
     """A setup as stored for the runner: the head's order, and the node's side."""
 
-    order: SetUpOrder
+    order: SetUpNode
     here: Here
 
 
@@ -128,7 +130,7 @@ class SetupDir:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise Retryable(f"cannot lock {self.path}: {error}") from error
+            raise Retryable(f"cannot lock {self.path}: {cause(error)}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
@@ -177,7 +179,7 @@ def _job_of(record: dict[str, Any]) -> SetupJob:
         config_dir=Path(text(record, "config_dir", _PATH)),
         log=Path(text(record, "log", _PATH)),
     )
-    return SetupJob(order=order_of(order), here=here)
+    return SetupJob(order=order_of(order, here.node), here=here)
 
 
 def load_job(run: SetupDir) -> SetupJob:

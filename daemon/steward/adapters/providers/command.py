@@ -22,14 +22,16 @@ from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import CommandProviderSettings as CommandSettings
 from steward.ports import Permanent, PortError, Retryable
 
+LIST_TIMEOUT_S = 30.0
 _MAX_BYTES = 16 << 20
 
 
 class CommandProvider:
     """The provider. Safe to call from several threads; the commands must be so, too."""
 
-    def __init__(self, settings: CommandSettings) -> None:
+    def __init__(self, settings: CommandSettings, list_timeout_s: float = LIST_TIMEOUT_S) -> None:
         self._settings = settings
+        self._list_timeout_s = list_timeout_s
         self._lock = threading.Lock()
         self._tried: dict[str, float] = {}
         """When the last launch with each token ended, well or not; forgotten once a list is newer."""
@@ -44,7 +46,7 @@ class CommandProvider:
     def instances(self) -> Mapping[InstanceId, Instance]:
         began = time.monotonic()
         try:
-            done = self._call(self._settings.list, "list", asked("list"), self._settings.list_timeout_s)
+            done = self._call(self._settings.list, "list", asked("list"), self._list_timeout_s)
         except Permanent as error:
             raise Retryable(str(error)) from error  # whatever its reason: the machines are not known
         machines = answered(Listed, done.stdout, _who(self._settings.list)).instances
@@ -66,7 +68,7 @@ class CommandProvider:
             return known
         words = asked("launch", slot=slot_words(slot), token=token)
         try:
-            done = self._call(self._settings.launch, "launch", words, self._settings.launch_timeout_s)
+            done = self._call(self._settings.launch, "launch", words, self._settings.timeout_s)
         finally:
             with self._lock:
                 self._tried[token] = time.monotonic()
@@ -78,13 +80,13 @@ class CommandProvider:
 
     def terminate(self, instance: InstanceId) -> None:
         words = asked("terminate", instance=instance)
-        self._call(self._settings.terminate, "terminate", words, self._settings.terminate_timeout_s)
+        self._call(self._settings.terminate, "terminate", words, self._settings.timeout_s)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         if self._settings.reboot is None:
             raise Permanent(f"{instance} cannot be rebooted: set provider.command.reboot to the site's command")
         words = asked("reboot", instance=instance, token=token)
-        self._call(self._settings.reboot, "reboot", words, self._settings.reboot_timeout_s)
+        self._call(self._settings.reboot, "reboot", words, self._settings.timeout_s)
 
     def _known(self, token: str) -> Instance | None:
         """Return the live instance of this token, by a list newer than any try with the token; None if none."""

@@ -1,4 +1,4 @@
-"""Provider of Amazon EC2: RunInstances with a client token; tags name the cluster, group and node of an instance.
+"""Provider of Amazon EC2: RunInstances with a client token. Tags name the cluster, group and node of an instance.
 
 EC2 itself keeps the only record. A launch first looks for an instance with the token's tag, because a client token is
 tied to one type and subnet, and a launch may try several. The client token covers instances whose tags EC2 does not

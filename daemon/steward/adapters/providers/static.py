@@ -62,6 +62,7 @@ def records(path: Path) -> StateFile[State]:
     )
 
 
+_STATUS_TIMEOUT_S = 5.0
 _AT_ONCE = 16
 _OUTPUT_KEPT = 65536
 
@@ -155,7 +156,7 @@ class StaticProvider:
             return InstanceState.RUNNING
         argv = _for_node(self._settings.status, node)
         try:
-            done = run(argv, timeout_s=self._settings.status_timeout_s, max_bytes=_OUTPUT_KEPT, check=False)
+            done = run(argv, timeout_s=_STATUS_TIMEOUT_S, max_bytes=_OUTPUT_KEPT, check=False)
         except Failed:
             return InstanceState.UNKNOWN
         return InstanceState.RUNNING if done.returncode == 0 else InstanceState.STOPPED

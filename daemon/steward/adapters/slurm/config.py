@@ -14,6 +14,8 @@ from steward.ports import PortError
 
 _MAX_BYTES = 1 << 20
 _ASK_AGAIN_S = 60.0
+_TOPOLOGIES = ("topology/tree", "topology/block")
+"""The plugins that place jobs by the nodes of a topology file."""
 
 
 class SlurmConfig:
@@ -24,13 +26,21 @@ class SlurmConfig:
 
     def config(self) -> dict[str, str]:
         """Return each setting with its value in slurmctld."""
+        return settings_in(self._show("config"))
+
+    def topology(self, config: Mapping[str, str]) -> str:
+        """Return `scontrol show topology`; empty where Slurm has no topology of switches or blocks."""
+        return self._show("topology") if config.get("TopologyPlugin", "") in _TOPOLOGIES else ""
+
+    def _show(self, what: str) -> str:
+        """Return what `scontrol show` prints. Raises Retryable."""
         done = run(
-            ["scontrol", "show", "config"],
+            ["scontrol", "show", what],
             timeout_s=self._timeout_s,
             env={"SLURM_CONF": str(self._conf), "LC_ALL": "C.UTF-8"},
             max_bytes=_MAX_BYTES,
         )
-        return settings_in(done.text)
+        return done.text
 
     def plugstack(self, config: dict[str, str]) -> tuple[Path, str | None]:
         """Return the path of plugstack.conf (`PlugStackConfig` or the default) and its text; None: not readable."""

@@ -16,6 +16,7 @@ from steward.adapters.process import show
 from steward.adapters.slurm.words import expand
 from steward.model.ids import NodeName
 from steward.model.partition import is_reserved
+from steward.model.text import cause
 from steward.ports import Permanent, Retryable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,1023}")
@@ -127,7 +128,7 @@ class IncludeFile:
         try:
             text = self._conf.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise Retryable(f"cannot read {self._conf}: {error}") from error
+            raise Retryable(f"cannot read {self._conf}: {cause(error)}") from error
         return any(self._conf.parent / name == self._path for name in _INCLUDE.findall(text))
 
     def why_not_writable(self) -> str:
@@ -172,7 +173,7 @@ class IncludeFile:
         except FileNotFoundError:
             return ""
         except OSError as error:
-            raise Retryable(f"cannot read {path}: {error}") from error
+            raise Retryable(f"cannot read {path}: {cause(error)}") from error
 
     @staticmethod
     def _write(path: Path, text: str) -> None:
@@ -181,4 +182,4 @@ class IncludeFile:
             write_whole(path, text, mode=_MODE, sync=True)
         except OSError as error:
             remedy = "make its directory writable for SlurmUser, and for stewardd's unit (ReadWritePaths=)"
-            raise Retryable(f"cannot write {path}: {error}; {remedy}") from error
+            raise Retryable(f"cannot write {path}: {cause(error)}; {remedy}") from error

@@ -13,6 +13,7 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sections import TOGETHER
 from steward.adapters.store.tables import VERSION, metadata
 from steward.model.events import Event, Level
+from steward.model.text import cause
 from steward.ports import Permanent
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -21,6 +22,8 @@ _AT_START = (*_DAMAGE, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
 _LOOK_S = 10.0
 """A file that cannot be checked as a whole in this time is used; a bad page is found when it is needed."""
 _KEPT_FILES = 5
+_STAMP, _STAMPED = "%Y%m%d-%H%M%S", 15
+"""The time in the name of a file that was set aside, and its length."""
 _BESIDE = ("-wal", "-shm")
 _GAPS, _LAST_ROW = 10_000, 1 << 62
 
@@ -90,11 +93,28 @@ class Mender:
             done = _set_aside(self._file, at)
         except (OSError, sqlite3.Error) as error:
             remedy = f"move {self._file}* away: stewardd begins a new one"
-            text = f"database {self._file} is damaged ({problem}) and cannot be set aside: {error}; {remedy}"
+            text = f"database {self._file} is damaged ({problem}) and cannot be set aside: {cause(error)}; {remedy}"
             raise Permanent(text) from error
         self._tell(
             Event(at=at, kind="store.damaged", level=Level.ERROR, text=_told(self._file, problem, done, is_remembered))
         )
+
+    def set_aside_at(self) -> float:
+        """Return when a file was last set aside, in Unix seconds; 0 if no such file is beside the database."""
+        return max(map(_stamped, _set_aside_before(self._file)), default=0.0)
+
+
+def _set_aside_before(file: Path) -> list[Path]:
+    """Return the files that were set aside and are still there, the oldest first."""
+    return sorted(file.parent.glob(f"{file.name}.bad-*[0-9]"))
+
+
+def _stamped(bad: Path) -> float:
+    """Return the time in the name of a file that was set aside; 0 if a person gave it that name."""
+    try:
+        return time.mktime(time.strptime(bad.name.partition(".bad-")[2][:_STAMPED], _STAMP))
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _told(file: Path, problem: str, done: Salvage, is_remembered: bool) -> str:
@@ -118,13 +138,13 @@ def _set_aside(file: Path, at: float) -> Salvage:
     for end in _BESIDE:
         Path(f"{file}{end}").unlink(missing_ok=True)
     new.replace(file)
-    for old in sorted(file.parent.glob(f"{file.name}.bad-*[0-9]"))[:-_KEPT_FILES]:
+    for old in _set_aside_before(file)[:-_KEPT_FILES]:
         _remove(old)
     return Salvage(bad=bad, rows=rows, is_whole=is_whole)
 
 
 def _free_name(file: Path, at: float) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(at))
+    stamp = time.strftime(_STAMP, time.localtime(at))
     names = (file.with_name(f"{file.name}.bad-{stamp}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
     return next(name for name in names if not name.exists())
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
 
+from steward.adapters.codec import decode, encode
 from steward.adapters.store import sections
-from steward.adapters.store.codec import decode, encode
 from steward.adapters.store.tables import events as events_table
 from steward.adapters.store.tables import journal as journal_table
 from steward.adapters.store.tables import memory as memory_table

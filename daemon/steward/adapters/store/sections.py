@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from steward.adapters.store.codec import codec
+from steward.adapters.codec import codec, decode, encode
 from steward.model.memory import Memory
 
 _HINTS = typing.get_type_hints(Memory)
@@ -43,7 +43,7 @@ def changes(before: Memory, after: Memory) -> Changes:
         if not _is_mapping(section):
             put.append((section, _WHOLE, _body(section, new)))
             continue
-        encode_key = codec(_args(section)[0]).encode
+        encode_key = codec(_args(section)[0]).write
         others = [(key, value) for key, value in new.items() if old.get(key, _ABSENT) is not value]
         differ = [(key, value) for key, value in others if old.get(key, _ABSENT) != value]
         put += [(section, _text(encode_key(key)), _body(section, value)) for key, value in differ]
@@ -63,11 +63,11 @@ def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, .
         if section not in _HINTS:
             continue  # a newer Steward's
         try:
-            value = codec(_value_type(section)).decode(json.loads(text))
+            value = decode(_value_type(section), json.loads(text))
             if key == _WHOLE:
                 parts[section] = value
             else:
-                parts[section][codec(_args(section)[0]).decode(json.loads(key))] = value
+                parts[section][decode(_args(section)[0], json.loads(key))] = value
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             lost.append(f"memory row {section} {key}: {type(error).__name__}: {error}")
             halves |= next((each for each in TOGETHER if section in each), frozenset())
@@ -94,7 +94,7 @@ def _value_type(section: str) -> Any:
 
 
 def _body(section: str, value: Any) -> str:
-    return _text(codec(_value_type(section)).encode(value))
+    return _text(encode(_value_type(section), value))
 
 
 def _text(encoded: Any) -> str:

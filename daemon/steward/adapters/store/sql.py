@@ -1,4 +1,4 @@
-"""StorePort on SQL. One transaction a call; a commit writes only the rows that changed since the last one."""
+"""StorePort on SQL. One transaction a call. A commit writes only the rows that changed since the last one."""
 
 import json
 import threading
@@ -11,8 +11,8 @@ from types import MappingProxyType
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, true
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
+from steward.adapters.codec import encode
 from steward.adapters.store import rows, sections
-from steward.adapters.store.codec import encode
 from steward.adapters.store.engine import WRITES
 from steward.adapters.store.mend import Mender, is_damage
 from steward.adapters.store.tables import ledger as table
@@ -103,6 +103,10 @@ class SqlStore:
     def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
         with self._transaction() as connection:
             return rows.events(connection, after=after, limit=limit, node=node, job=job)
+
+    def set_aside_at(self) -> float:
+        """Return when a damaged file was last set aside, in Unix seconds; 0 if none is there, or no file is ours."""
+        return 0.0 if self._mender is None else self._mender.set_aside_at()
 
     def channel(self, name: str) -> ChannelState | None:
         with self._transaction() as connection:

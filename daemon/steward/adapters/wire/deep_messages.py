@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import quote, unquote
 
-from steward.adapters.wire.codec import FrameCodec
+from steward.adapters.codec import FrameCodec
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.bounds import Called, Form, Given, MaxLen, Node, Printable
 from steward.model.deep import MAX_MEASURES, MAX_PROGRESS, RUN, DeepReport, Measure

@@ -8,11 +8,12 @@ import json
 import socket
 from typing import Any, NoReturn
 
+from steward.adapters.codec import Frame as Frame
+from steward.adapters.codec import Malformed as Malformed
 from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Seals, times
-from steward.ports import Permanent, Retryable
-
-Frame = dict[str, Any]
+from steward.model.text import cause
+from steward.ports import Retryable
 
 MAX_FRAME = 65536
 MAX_WORD = MAX_FRAME - 2048
@@ -27,10 +28,6 @@ _LENGTH = 4
 
 class Gone(Retryable):
     """The peer closed the connection, was cut off, or has been silent for too long."""
-
-
-class Malformed(Permanent):
-    """The peer sent what no Steward sends; close the connection."""
 
 
 def pack(frame: Frame) -> bytes:
@@ -82,7 +79,7 @@ async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamRe
             lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), name="resolve", timeout_s=DIAL_TIMEOUT_S
         )
     except OSError as error:
-        raise Gone(f"the head's name {host!r} cannot be resolved: {error}") from None
+        raise Gone(f"the head's name {host!r} cannot be resolved: {cause(error)}") from None
     why = "it has no address"
     for *_, address in found:
         try:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steward.adapters.wire.codec import number, text, whole
+from steward.adapters.codec import number, text, whole
 from steward.adapters.wire.frames import MAX_FRAME, Channel, Frame, Gone, Malformed, pack, read_frame, tune
 from steward.adapters.wire.job_messages import defaults_of, defaults_records
 from steward.adapters.wire.messages import opted_frame, opted_list, opted_record
@@ -253,7 +253,7 @@ async def greet_head(
             raise _out_of_turn(frame, "welcome")
         key = await sealer.verify_more(frame.get("cred"), digest(frame, PeerRole.HEAD, nonce))
         if frame["t"] == _REFUSED:
-            raise Permanent("the head refused this agent's hello; see the head's log")
+            raise Permanent("the head refused this agent's hello: `journalctl -u stewardd` on the controller says why")
         terms = _terms_of(frame)
         if len(key) not in (0, _KEY_BYTES):
             raise Malformed(f"a key of {len(key)} bytes")

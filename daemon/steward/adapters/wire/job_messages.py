@@ -1,25 +1,21 @@
-"""Messages between agent and head on opted-in jobs. Input is hostile; times travel as ages, so no clocks are compared.
+"""Messages between agent and head on opted-in jobs. Input is hostile. Times travel as ages, so no clocks are compared.
 
 They are about waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
-past, stacks of its tasks, and the jobs that the site opts in by default.
+past, the collected stacks of its tasks, and the jobs that the site opts in by default.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from steward.adapters.wire.codec import FrameCodec, each, items, text
+from steward.adapters.codec import FrameCodec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.messages import mode_of, record_of
 from steward.model.ask import Ask
-from steward.model.bounds import Called, Job, Lenient, Lines, MaxLen, Range, Token, is_token
+from steward.model.bounds import Called, Job, Lenient, Lines, Range, Token
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress, ResumeFacts, TaskExit
-from steward.model.resume_mode import STACK_SIGNALS, SiteDefault
-from steward.ports import Permanent
-
-if TYPE_CHECKING:
-    from steward.model.action import CollectStacks
+from steward.model.resume_mode import SiteDefault
 
 MAX_JOBS = 64
 MAX_EXITS = 64
@@ -128,18 +124,6 @@ PIECE = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StacksOrder:
-    """The head's order to collect the stacks of a job's tasks, and to send them under `name`.
-
-    `signal` is empty, or one of those that a job may name.
-    """
-
-    job: Job
-    name: str
-    signal: Annotated[str, MaxLen(8)] = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BundlePiece:
     """A part of a node's stacks, from character `offset` on: printable ASCII, line feeds and tabs."""
 
@@ -149,23 +133,7 @@ class BundlePiece:
     is_last: Annotated[bool, Called("last"), Lenient()]
 
 
-_ORDER = FrameCodec(StacksOrder, "stacks")
 _PIECES = FrameCodec(BundlePiece, "bundle")
-
-
-def stacks_frame(order: "CollectStacks") -> Frame:
-    """Return the frame of the order. Raises Permanent for an order that no agent would accept."""
-    if not _is_sound(order.name, order.signal):
-        raise Permanent(f"stacks of job {order.job} under {order.name[:80]!r} with {order.signal!r}: no such order")
-    return _ORDER.write(StacksOrder(job=order.job, name=order.name, signal=order.signal))
-
-
-def stacks_of(frame: Frame) -> StacksOrder:
-    """Return the order in the frame. Raises Malformed."""
-    order = _ORDER.read(frame)
-    if not _is_sound(order.name, order.signal):
-        raise Malformed(f"{order} is not an order for an agent")
-    return order
 
 
 def bundle_frames(name: str, content: str) -> list[Frame]:
@@ -184,7 +152,3 @@ def bundle_of(frame: Frame) -> BundlePiece:
     if piece.offset + len(piece.text) > MAX_BUNDLE:
         raise Malformed(f"offset={piece.offset} with {len(piece.text)} characters is over the {MAX_BUNDLE} of a bundle")
     return piece
-
-
-def _is_sound(name: str, signal: str) -> bool:
-    return is_token(name) and (not signal or signal in STACK_SIGNALS)

@@ -6,19 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from steward.adapters.wire.codec import FrameCodec, each, items, text
+from steward.adapters.codec import FrameCodec, each, items, text, whole
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.ask import Answer, OptedIn
-from steward.model.bounds import Called, Count, Job, MaxLen, Node, Printable
+from steward.model.bounds import Called, MaxLen, Node
 from steward.model.health import Finding, Outcome, Report
 from steward.model.ids import AskId, NodeName
 from steward.model.resume_mode import MAX_TEXT, ResumeMode
 from steward.model.text import printable
-
-if TYPE_CHECKING:
-    from steward.model.action import LetGo
 
 MAX_FINDINGS = 48
 MAX_CHECKS = 256
@@ -26,16 +23,6 @@ MAX_HARDWARE = 32
 MAX_NAME = 64
 MAX_OPTED = 256
 _SHARED = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetGoOrder:
-    """The head's order to end the idle slurmstepds of a job's lost run. `before` is in Unix s of the head's clock."""
-
-    job: Job
-    restart: Count
-    before: float
-    why: Annotated[str, Printable(400)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +37,6 @@ class _Answered:
 _OPTED = FrameCodec(OptedIn)
 _FINDING = FrameCodec(Finding)
 _ANSWER = FrameCodec(_Answered, "answer")
-_LET_GO = FrameCodec(LetGoOrder, "let_go")
 
 
 def record_of(value: object) -> Mapping[str, Any]:
@@ -104,12 +90,13 @@ def report_frame(
     """
     ordered = sorted(findings, key=_badness)
     quiet = [finding for finding in ordered if finding.is_quiet]
-    passed = [finding.check for finding in quiet if finding.outcome is Outcome.PASSED]
+    passed = [finding for finding in quiet if finding.outcome is Outcome.PASSED][:MAX_CHECKS]
     skipped = [finding.check for finding in quiet if finding.outcome is Outcome.SKIPPED]
     return {
         "t": "report",
         "findings": [finding_record(one) for one in ordered if not one.is_quiet][:MAX_FINDINGS],
-        "passed": passed[:MAX_CHECKS],
+        "passed": [finding.check for finding in passed],
+        "passed_since": [int(finding.at) for finding in passed],
         "skipped": skipped[:MAX_CHECKS],
         "hardware": [printable(one, MAX_NAME) for one in hardware][:MAX_HARDWARE],
         "versions": dict(list(versions.items())[:MAX_CHECKS]),
@@ -122,14 +109,25 @@ def report_of(frame: Frame) -> Report:
     versions = record_of(frame.get("versions", {}))
     if len(versions) > MAX_CHECKS:
         raise Malformed(f"versions has more than {MAX_CHECKS} entries")
+    passed = _names(frame, "passed", MAX_CHECKS)
     return Report(
         findings=each(frame, "findings", MAX_FINDINGS, finding_of),
-        passed=_shared(frozenset(_names(frame, "passed", MAX_CHECKS))),
+        passed=_shared(frozenset(passed)),
+        passed_since=_since(frame, passed),
         skipped=_shared(frozenset(_names(frame, "skipped", MAX_CHECKS))),
         hardware=tuple(_names(frame, "hardware", MAX_HARDWARE)),
         versions=_mapping(tuple((sys.intern(_name(check)), text(versions, check, MAX_NAME)) for check in versions)),
         checked=None if frame.get("checked") is None else text(frame, "checked"),
     )
+
+
+def _since(frame: Frame, passed: list[str]) -> tuple[int, ...]:
+    """Return since when each passed check passes, by name; empty if the agent does not tell. Raises Malformed."""
+    times = [whole({"passed_since": at}, "passed_since") for at in items(frame, "passed_since", MAX_CHECKS)]
+    if times and len(times) != len(passed):
+        raise Malformed(f"passed_since has {len(times)} entries for {len(passed)} checks")
+    equal: dict[int, int] = {}  # most checks of a node began to pass at once: one object for equal times
+    return tuple(equal.setdefault(at, at) for _, at in sorted(zip(passed, times, strict=False)))
 
 
 @lru_cache(maxsize=_SHARED)
@@ -176,15 +174,6 @@ def asked_at(report: Report) -> float | None:
     except ValueError:
         return None
     return at if math.isfinite(at) else None
-
-
-def let_go_frame(order: "LetGo") -> Frame:
-    return _LET_GO.write(LetGoOrder(job=order.job, restart=order.restart, before=order.before, why=str(order.why)))
-
-
-def let_go_of(frame: Frame) -> LetGoOrder:
-    """Return the order in the frame. Raises Malformed."""
-    return _LET_GO.read(frame)
 
 
 def withdraw_frame(ask: AskId) -> Frame:

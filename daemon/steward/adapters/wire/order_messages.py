@@ -1,6 +1,6 @@
-"""Orders that an agent carries out, and their results: a light repair, a look at another node's slurmd, a setup.
+"""Orders that an agent carries out, and their results: actions, sent as they are, and a look at another node's slurmd.
 
-Written and read here; input is hostile until it is read. The order of a setup holds the whole cluster's resource_config
+Input is hostile until it is read. The order of a setup holds the whole cluster's resource_config
 and may be longer than a frame: it travels compressed, in parts.
 """
 
@@ -10,51 +10,73 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from steward.adapters.wire.codec import FrameCodec
+from steward.adapters.codec import FrameCodec
+from steward.adapters.wire.elastic_messages import UNSENT, elastic_order_frame, elastic_order_of
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.bounds import Called, Flat, Free, Lines, MaxLen, Node, Range, Token, is_token
-from steward.model.health import Advice
+from steward.model.action import (
+    AgentAction,
+    AgentsAction,
+    CollectStacks,
+    LetGo,
+    MendNode,
+    ResizeRun,
+    SetUpNode,
+    SubmitReplica,
+)
+from steward.model.bounds import Lines, MaxLen, Node, Range, Token
 from steward.model.ids import NodeName
 from steward.model.mend import MendReport, fits
-from steward.model.setup import Lifecycle, SetupReport
-from steward.model.text import printable
+from steward.model.setup import SetupReport
+from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.ports import Permanent
 
-if TYPE_CHECKING:
-    from steward.model.action import MendNode, SetUpNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MendOrder:
-    """An order for a light repair. `target` has the form of a unit's name or of a GPU.
-
-    Whether the agent may touch the target is not checked here.
-    """
-
-    rung: Advice
-    target: str
-    token: str
-
-
-_MEND = FrameCodec(MendOrder, "mend")
+_LET_GO = FrameCodec(LetGo, "let_go")
+_STACKS = FrameCodec(CollectStacks, "stacks")
+_MEND = FrameCodec(MendNode, "mend")
 _MENDED = FrameCodec(MendReport, "mended")
+_ORDERED = Why.heard("an order of the head")
 
 
-def mend_frame(order: "MendNode") -> Frame:
-    """Return the frame of the order. Raises Permanent for an order that no agent would accept."""
-    if not is_token(order.token) or not fits(order.rung, order.target):
-        raise Permanent(f"{order.rung.value} of {printable(order.target, 80)!r} is not an order for an agent")
-    return _MEND.write(MendOrder(rung=order.rung, target=order.target, token=order.token))
+def order_frames(order: AgentAction | AgentsAction) -> list[Frame]:
+    """Return the frames of an action for agents. Raises Permanent for one that no agent would accept."""
+    here = NodeName("")
+    match order:
+        case LetGo():
+            let_go_of(frame := _LET_GO.write(order), here)
+        case CollectStacks():
+            stacks_of(frame := _STACKS.write(order), here)
+        case MendNode():
+            mend_of(frame := _MEND.write(order), here)
+        case ResizeRun() | SubmitReplica():
+            elastic_order_of(frame := elastic_order_frame(order), here)
+        case SetUpNode():
+            return _set_up_frames(order)
+        case _:
+            raise Permanent(f"{type(order).__name__} is not an order for an agent")
+    return [frame]
 
 
-def mend_of(frame: Frame) -> MendOrder:
-    """Return the order in the frame. Raises Malformed."""
-    order = _MEND.read(frame)
-    if not is_token(order.token) or not fits(order.rung, order.target):
-        raise Malformed(f"{order} is not an order for an agent")
+def let_go_of(frame: Frame, node: NodeName) -> LetGo:
+    """Return the order in a frame to the agent of `node`. Raises Malformed."""
+    return _LET_GO.read(frame, key=UNSENT, nodes=frozenset({node}))
+
+
+def stacks_of(frame: Frame, node: NodeName) -> CollectStacks:
+    """Return the order in a frame to the agent of `node`. Raises Malformed."""
+    return _STACKS.read(frame, key=UNSENT, why=_ORDERED, nodes=frozenset({node}))
+
+
+def mend_of(frame: Frame, node: NodeName) -> MendNode:
+    """Return the order in a frame to the agent of `node`. Raises Malformed.
+
+    The target has the form of a unit's name or of a GPU; whether the agent may touch it is not checked here.
+    """
+    order = _MEND.read(frame, key=UNSENT, why=_ORDERED, node=node)
+    if not fits(order.rung, order.target):
+        raise Malformed(f"{order.rung.value} of {order.target!r} is not an order for an agent")
     return order
 
 
@@ -117,18 +139,6 @@ _MAX_ORDER = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetUpOrder:
-    """The head's order to run lifecycle scripts, as the agent has it; `token` can be a file's name."""
-
-    token: Token
-    lifecycle: Annotated[Lifecycle, Flat()]
-    timeout_s: float
-    resource_config: Annotated[str, Free()]
-    provisioning: Annotated[str, Free()] = ""
-    features: Annotated[tuple[Annotated[str, Called("feature")], ...], MaxLen(64)] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogChunk:
     """Output of a setup from character `offset` on: printable ASCII, line feeds and tabs."""
 
@@ -147,35 +157,27 @@ class _Part:
     data: Annotated[str, MaxLen(_PART)]
 
 
-_ORDER = FrameCodec(SetUpOrder)
+_ORDER = FrameCodec(SetUpNode)
 _PARTS = FrameCodec(_Part, "set_up")
 _REPORT = FrameCodec(SetupReport, "setup")
 _LOG = FrameCodec(LogChunk, "setup_log")
 
 
-def order_record(order: SetUpOrder) -> Frame:
+def order_record(order: SetUpNode) -> Frame:
     """Return the order as a JSON object, for the disk and the wire."""
     return _ORDER.write(order)
 
 
-def order_of(record: object) -> SetUpOrder:
-    """Return the order in the record. Raises Malformed."""
-    return _ORDER.read(record)
+def order_of(record: object, node: NodeName) -> SetUpNode:
+    """Return the order in a record for `node`. Raises Malformed."""
+    return _ORDER.read(record, key=UNSENT, why=_ORDERED, node=node)
 
 
-def set_up_frames(order: "SetUpNode") -> list[Frame]:
+def _set_up_frames(order: SetUpNode) -> list[Frame]:
     """Return the frames of the order, in parts. Raises Permanent for an order that no agent would accept."""
-    if not is_token(order.token):
-        raise Permanent(f"the setup's token {order.token[:130]!r} is not made of letters, digits, '.', '_' and '-'")
-    wanted = SetUpOrder(
-        token=order.token,
-        lifecycle=order.lifecycle,
-        timeout_s=order.timeout_s,
-        resource_config=order.resource_config,
-        provisioning=order.provisioning,
-        features=tuple(sorted(order.features)),
-    )
-    data = base64.b64encode(zlib.compress(json.dumps(order_record(wanted)).encode())).decode("ascii")
+    record = order_record(order)
+    order_of(record, order.node)
+    data = base64.b64encode(zlib.compress(json.dumps(record).encode())).decode("ascii")
     parts = [data[at : at + _PART] for at in range(0, len(data), _PART)]
     if len(parts) > _MAX_PARTS:
         raise Permanent(f"the setup of {order.node} takes {len(data)} characters; {_MAX_PARTS * _PART} is the limit")
@@ -192,8 +194,8 @@ class SetUpParts:
     _token: str = ""
     _got: list[str] = field(default_factory=list)
 
-    def take(self, frame: Frame) -> SetUpOrder | None:
-        """Take in a part, and return the order if it was the last one. Raises Malformed."""
+    def take(self, frame: Frame, node: NodeName) -> SetUpNode | None:
+        """Take in a part, and return the order for `node` if it was the last one. Raises Malformed."""
         part = _PARTS.read(frame)
         if part.part == 0:
             self._token, self._got = part.token, []
@@ -203,7 +205,7 @@ class SetUpParts:
         if part.part + 1 < part.parts:
             return None
         data, self._token, self._got = "".join(self._got), "", []
-        order = order_of(_unpacked(data))
+        order = order_of(_unpacked(data), node)
         if order.token != part.token:
             raise Malformed(f"the setup {part.token} has another token inside, {order.token}")
         return order

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
-from steward.adapters.wire.codec import FrameCodec
+from steward.adapters.codec import FrameCodec
 from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine
@@ -43,6 +43,8 @@ class OptedLine:
     attempt: Annotated[Count, Sparse()] = 1
     elastic: Annotated[ElasticText, Sparse()] = ""
     """The value of `--elastic=` in the script of a run's base."""
+    detached: Annotated[bool, Given()] = False
+    """A step whose srun did not wait for it (`--async`); its number is not known."""
 
     @property
     def has_past(self) -> bool:
@@ -145,6 +147,10 @@ def _log(fields: dict[str, str]) -> LogLine:
     return _LOG.read_words(fields, out=out)
 
 
+def _opted(fields: dict[str, str]) -> OptedLine:
+    return _OPTED.read_words(fields, detached=fields.get("detached") == "yes")
+
+
 def _ask(fields: dict[str, str]) -> AskLine:
     return _ASK.read_words(
         fields,
@@ -177,7 +183,7 @@ def _needed(fields: dict[str, str], key: str) -> str:
 
 
 _VERBS: Mapping[str, Callable[[dict[str, str]], Request]] = {
-    "opted": _OPTED.read_words,
+    "opted": _opted,
     "ask": _ask,
     "exit": _EXIT.read_words,
     "log": _log,

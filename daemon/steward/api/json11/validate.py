@@ -1,4 +1,4 @@
-"""Validation of a request's members by the model; all errors are reported at once."""
+"""Validation of a request's members by the model. All errors are reported at once."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""CreateCluster, DescribeCluster, ListClusters, UpdateCluster, UpdateClusterSoftware, DeleteCluster; and tags.
+"""CreateCluster, DescribeCluster, ListClusters, UpdateCluster, UpdateClusterSoftware, DeleteCluster, and its tags.
 
 AddTags, ListTags and DeleteTags work on the cluster, on compute quotas and on the cluster scheduler config.
 """

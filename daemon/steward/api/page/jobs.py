@@ -9,7 +9,8 @@ from steward.api.page.charts import JobTime, job_time
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import NodeRow, rows
 from steward.api.report_pages import run_view
-from steward.api.views import in_order, natural, nodes_of, user_name
+from steward.api.user_names import user_name
+from steward.api.views import in_order, natural, nodes_of
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job

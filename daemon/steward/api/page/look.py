@@ -15,7 +15,7 @@ from steward.api.source import Source
 from steward.api.views import natural
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.text import printable
+from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.fact_cache import FactCache
 from steward.views.node_verdict import NodeVerdict, node_verdicts
@@ -47,7 +47,7 @@ class PageRequest:
     def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "PageRequest":
         """Return the request of an address; unknown or invalid parameters are ignored."""
         # an old bookmark still shows its page
-        said = ((word, printable(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
+        said = ((word, one_line(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
         number = query.get("page", "")
         page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGES)) else 1
         return PageRequest(name=str(path.get("name", "")), said=tuple(one for one in said if one[1]), page=max(page, 1))

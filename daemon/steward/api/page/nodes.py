@@ -14,7 +14,8 @@ from steward.api.explain_pages import known_node
 from steward.api.page.charts import ChartLane, day_of_node
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.words import SIGNS, URGENCY, css, label
-from steward.api.views import natural, user_name, views_of
+from steward.api.user_names import user_name
+from steward.api.views import natural, views_of
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName

@@ -1,4 +1,4 @@
-"""The first page: faults, work in progress, decisions that wait for a person; then all nodes, and jobs not over."""
+"""The first page: faults, work in progress, decisions that wait for a person, all nodes, jobs not over."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

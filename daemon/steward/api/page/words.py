@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from steward.model.node_names import fold
-from steward.model.text import harmless
+from steward.model.text import age, calendar, harmless, local_time
 from steward.views.node_verdict import Word
 
 SIGNS: Mapping[str, str] = MappingProxyType(
@@ -45,23 +45,14 @@ def css(word: str) -> str:
 
 def clock(at: float | None) -> str:
     """Return the local time with its zone."""
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "–"
-
-
-def age(seconds: float) -> str:
-    """Return a duration such as `12 s`, `3 min`, `5 h` or `2 d`."""
-    seconds = max(seconds, 0.0)
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
+    return local_time(at) if at else "–"
 
 
 def ago(at: float | None, now: float) -> Markup:
     """Return how long ago a time was, with the time itself as title; the page's script keeps the text current."""
     if not at:
         return Markup("–")
-    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(calendar(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 

@@ -4,22 +4,18 @@ from enum import Enum
 
 from pydantic import Field
 
-from steward.model.setting_types import Program, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import Program, Words
 
 
 class CommandProviderSettings(Section):
     """Machines made by the site's own programs: JSON in and out (docs/providers.md). `list` is authoritative."""
 
-    launch: Program = Field(description="argv that makes a machine for a slot and a token.")
-    terminate: Program = Field(description="argv that makes a machine go away.")
+    launch: Program = Field(description="argv that makes a machine for a slot and token.")
+    terminate: Program = Field(description="argv that ends a machine.")
     list: Program = Field(description="argv that prints every machine of this cluster.")
-    reboot: Program | None = Field(
-        default=None, description="argv that reboots a machine; none: a faulty node is replaced instead."
-    )
-    launch_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `launch`.")
-    terminate_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `terminate`.")
-    reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `reboot`.")
-    list_timeout_s: float = Field(default=30.0, ge=1, le=600, description="Time limit of `list`.")
+    reboot: Program | None = Field(default=None, description="argv that reboots a machine; none: replace it.")
+    timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of all but `list`, which has 30 s.")
 
 
 class PowerProviderSettings(Section):
@@ -29,14 +25,13 @@ class PowerProviderSettings(Section):
         default=60.0,
         ge=1,
         le=3600,
-        description="A node that Slurm was told to power up, and that still is powered down after this, did not start.",
+        description="A node told to power up that is still down after this did not start.",
     )
     order_s: float = Field(
         default=15.0,
         ge=1,
         le=600,
-        description="Slurm has acted on a power order by then (power_save_interval and some more): until then an "
-        "instance that was ended early may still come up.",
+        description="Time for Slurm to act on a power order: more than its power_save_interval.",
     )
 
 
@@ -50,15 +45,15 @@ class Market(Enum):
 class Ec2ProviderSettings(Section):
     """Amazon EC2 instances, made with RunInstances from a launch template or from the keys here."""
 
-    region: str = Field(min_length=1, max_length=40, description="AWS region, for example `us-east-1`.")
+    region: str = Field(min_length=1, max_length=40, description="AWS region, such as `us-east-1`.")
     cluster: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$",
-        description="Value of the tag `steward:cluster`: instances without it are never seen nor touched.",
+        description="Value of the tag `steward:cluster`; other instances are never touched.",
     )
     launch_template: str = Field(
         default="",
         pattern=r"^(?:|[a-zA-Z0-9().\-/_]{3,128})$",
-        description="Id (`lt-...`) or name of a launch template; empty: `image` and `types` are needed.",
+        description="Id or name of a launch template; empty: set `image` and `types`.",
     )
     template_version: str = Field(
         default="$Default", pattern=r"^(?:\$Default|\$Latest|[0-9]+)$", description="Its version."
@@ -73,23 +68,21 @@ class Ec2ProviderSettings(Section):
     )
     subnets: Words = Field(
         default=(),
-        description="Subnets, tried in this order for want of capacity; empty: the template's or default one.",
+        description="Subnets, tried in order; empty: the template's or default.",
     )
-    security_groups: Words = Field(
-        default=(), description="Ids of security groups; empty: the template's or default one."
-    )
-    key_name: str = Field(default="", max_length=255, description="EC2 key pair; empty: the template's, or none.")
+    security_groups: Words = Field(default=(), description="Ids of security groups; empty: the template's or default.")
+    key_name: str = Field(default="", max_length=255, description="EC2 key pair; empty: the template's.")
     instance_profile: str = Field(
-        default="", max_length=256, description="Name or ARN of an instance profile; empty: the template's, or none."
+        default="", max_length=256, description="Name or ARN of an instance profile; empty: the template's."
     )
-    market: Market = Field(default=Market.ON_DEMAND, description="What is bought; spot instances end when reclaimed.")
-    tags: dict[str, str] = Field(default={}, description="Further tags of every instance (`steward:*` are Steward's).")
+    market: Market = Field(default=Market.ON_DEMAND, description="What is bought.")
+    tags: dict[str, str] = Field(default={}, description="Further tags (`steward:*` are Steward's).")
     user_data: str = Field(
         default="",
         max_length=16000,
-        description="Given to the instance at its first boot; `{node}`, `{group}`, `{role}`, `{features}`, `{head}` "
-        "and `{cluster}` are filled in (no other brace is touched); empty: the template's.",
+        description="User data; `{node}`, `{group}`, `{role}`, `{features}`, `{head}` and "
+        "`{cluster}` are filled in; empty: the template's.",
     )
     head: str = Field(default="", max_length=255, description="Value of `{head}`: `head.listen` as nodes see it.")
     endpoint: str = Field(default="", max_length=255, description="URL of another EC2 API; empty: the region's own.")
-    timeout_s: float = Field(default=20.0, ge=1, le=120, description="Time limit of one request; up to 3 are tried.")
+    timeout_s: float = Field(default=20.0, ge=1, le=120, description="Time limit of one request.")

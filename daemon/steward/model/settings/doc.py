@@ -7,15 +7,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from steward.model.settings.errors import range_text, section_of
+from steward.model.settings.errors import fields_of, range_text, section_of
 from steward.model.settings.root import Settings
 
 _HEAD = """# Settings
 
-Made by `steward config doc` from `daemon/steward/model/settings/` and `model/*_policy.py`; do not edit (a test looks).
+Made by `steward config doc` from the declarations of the keys in `daemon/steward/model/`; do not edit (a test looks).
 
 One TOML file for the head, the agents and the `steward` command: `/etc/steward/steward.toml`, or the file that
 `STEWARD_CONFIG` or `--config` names. The same file may lie on every machine. Names end in their unit: `_s` seconds,
@@ -49,11 +49,11 @@ def settings_page(checks: str) -> str:
     return "\n".join((_HEAD, _SMALLEST, *_sections(Settings, (), checks)))
 
 
-def _sections(model: type[BaseModel], path: tuple[str, ...], checks: str = "") -> Iterator[str]:
-    plain = {name: field for name, field in model.model_fields.items() if section_of(field.annotation) is None}
+def _sections(model: type, path: tuple[str, ...], checks: str = "") -> Iterator[str]:
+    plain = {name: field for name, field in fields_of(model).items() if section_of(field.annotation) is None}
     if path and plain:
         yield _section(model, path, plain)
-    for name, field in model.model_fields.items():
+    for name, field in fields_of(model).items():
         if not path and name == "checks":
             yield checks
         inner = section_of(field.annotation)
@@ -61,16 +61,21 @@ def _sections(model: type[BaseModel], path: tuple[str, ...], checks: str = "") -
             yield from _sections(inner, (*path, name))
 
 
-def _section(model: type[BaseModel], path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
+def _section(model: type, path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
     title = f"[[{'.'.join(path)}]]" if path in _LISTS else f"[{'.'.join(path)}]"
     rows = [_row(name, field) for name, field in fields.items()]
-    head = ("| Key | Type | Default | Range | Meaning |", "|---|---|---|---|---|")
+    head = ("| Key | Value | Default | Meaning |", "|---|---|---|---|")
     return "\n".join((f"## `{title}`", "", inspect.cleandoc(model.__doc__ or ""), "", *head, *rows, ""))
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    cells = (f"`{name}`", _type(field.annotation), _default(field), range_text(field), field.description or "")
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    value = f"{_type(field.annotation)} {_short_range(range_text(field))}".strip().removeprefix("number ")
+    return f"| `{name}` | {value} | {_default(field)} | {field.description or ''} |"
+
+
+def _short_range(words: str) -> str:
+    """Return a range such as `from 0 to 60` as the page shows it: `0–60`."""
+    return words.replace("from ", "").replace(", up to ", "–").replace(" to ", "–")
 
 
 def _type(annotation: Any) -> str:
@@ -81,10 +86,10 @@ def _type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is tuple:
-        return "list of numbers" if {int, float} & set(get_args(annotation)) else "list of strings"
+        return "numbers" if {int, float} & set(get_args(annotation)) else "strings"
     names = {
-        bool: "true or false",
-        int: "whole number",
+        bool: "boolean",
+        int: "integer",
         float: "number",
         str: "string",
         Path: "path",

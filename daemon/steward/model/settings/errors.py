@@ -2,12 +2,14 @@
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
+
+from steward.model.setting_types import range_words
 
 Place = tuple[int | str, ...]
 _SHOWN = 60
@@ -51,7 +53,7 @@ def problems_in(error: ValidationError, model: type[BaseModel]) -> tuple[Problem
 
 def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     key = dotted(detail["loc"])
-    if detail["type"] == "extra_forbidden":
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return _unknown(key, detail, model)
     if detail["type"] == "missing":
         return Problem(key=key, text=f"{key} is missing: add it")
@@ -80,8 +82,8 @@ def _shown_at(detail: ErrorDetails, model: type[BaseModel]) -> str:
 def _holds_secrets(annotation: Any) -> bool:
     if annotation is SecretStr:
         return True
-    section = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
-    inner = [field.annotation for field in section.model_fields.values()] if section else get_args(annotation)
+    table = section_of(annotation) if isinstance(annotation, type) else None
+    inner = [field.annotation for field in fields_of(table).values()] if table else get_args(annotation)
     return any(_holds_secrets(one) for one in inner)
 
 
@@ -107,29 +109,29 @@ def dotted(place: Place) -> str:
 
 def _fields_at(model: type[BaseModel], place: Place) -> dict[str, FieldInfo]:
     """Return the fields of the table at `place`; empty if it is no table of fixed keys."""
-    here: type[BaseModel] | None = model
+    here: type | None = model
     for part in place:
         if isinstance(part, str) and here is not None:
-            field = here.model_fields.get(part)
+            field = fields_of(here).get(part)
             here = section_of(field.annotation) if field else None
-    return dict(here.model_fields) if here else {}
+    return fields_of(here) if here else {}
 
 
-def section_of(annotation: Any) -> type[BaseModel] | None:
-    """Return the section in `Section`, `Section | None` or `tuple[Section, ...]`; None for a plain value."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def fields_of(table: type) -> dict[str, FieldInfo]:
+    """Return the keys of a table, which is a Section or a dataclass."""
+    if issubclass(table, BaseModel):
+        return dict(table.model_fields)
+    hints = get_type_hints(table, include_extras=True)
+    return {one.name: FieldInfo.from_annotated_attribute(hints[one.name], one) for one in fields(cast(Any, table))}
+
+
+def section_of(annotation: Any) -> type | None:
+    """Return the table in `Table`, `Table | None` or `tuple[Table, ...]`; None for a plain value."""
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation)):
         return annotation
     return next((found for arg in get_args(annotation) if (found := section_of(arg))), None)
 
 
-# The range of a number, for people.
-
-
 def range_text(field: FieldInfo) -> str:
     """Return a number's range as `from 0 to 60` or `above 0, up to 100`; empty for a field without limits."""
-    limits = {
-        name: getattr(rule, name) for rule in field.metadata for name in ("gt", "ge", "lt", "le") if hasattr(rule, name)
-    }
-    low = f"above {limits['gt']:g}" if "gt" in limits else f"from {limits['ge']:g}" if "ge" in limits else ""
-    high = f"to {limits['le']:g}" if "le" in limits else ""
-    return f"{low}, up {high}" if "gt" in limits and high else f"{low} {high}".strip()
+    return range_words({n: getattr(rule, n) for rule in field.metadata for n in ("gt", "ge", "le") if hasattr(rule, n)})

@@ -4,7 +4,8 @@ from pydantic import Field, SecretStr
 
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
-from steward.model.setting_types import FullPath, HostPort, Program, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import FullPath, HostPort, Program, Words
 
 
 class NotifySettings(Section):
@@ -15,47 +16,29 @@ class NotifySettings(Section):
     levels: tuple[Level, ...] = Field(
         default=(Level.WARNING, Level.ERROR), strict=False, description="Levels of events: info, warning, error."
     )
-    kinds: Words = Field(
-        default=(), description="Beginnings of event kinds (`case.`, `breaker.`, `node.lost`); empty: all."
-    )
+    kinds: Words = Field(default=(), description="Beginnings of event kinds (`case.`, `node.lost`); empty: all.")
     groups: Words = Field(default=(), description="Only events about nodes of these groups; empty: all.")
     window_s: float = Field(
-        default=300.0, ge=0, le=86400, description="Repeated events within this time are one message with a count."
-    )
-    messages_per_hour: int = Field(
-        default=30,
-        ge=1,
-        le=3600,
-        description="Messages that are sent in an hour at most; those that wait are put together.",
+        default=300.0, ge=0, le=86400, description="Repeated events within this time are one message."
     )
     timeout_s: float = Field(default=10.0, ge=0.1, le=300, description="How long one try may take.")
-    url: SecretStr | None = Field(default=None, description="URL of a webhook; it is never shown nor logged.")
-    url_file: FullPath | None = Field(
-        default=None, description="A file with the URL instead; it lies on the head and only SlurmUser reads it."
-    )
-    secret: SecretStr | None = Field(
-        default=None, description="Value of `$secret` in a template; PagerDuty's routing key."
-    )
-    secret_file: FullPath | None = Field(default=None, description="A file with the secret instead.")
+    url: SecretStr | None = Field(default=None, description="URL of a webhook; never shown.")
+    url_file: FullPath | None = Field(default=None, description="A file with it, which only SlurmUser reads.")
+    secret: SecretStr | None = Field(default=None, description="`$secret` in a template; PagerDuty's routing key.")
+    secret_file: FullPath | None = Field(default=None, description="A file with it.")
     template: str = Field(
         default="json",
         max_length=8000,
-        description="`json`, `slack`, `pagerduty`, or JSON of your own with fields such as `$title` and `$text` in its "
-        "strings.",
+        description="`json`, `slack`, `pagerduty`, or your own JSON with `$title`, `$text` ...",
     )
     to: Words = Field(default=(), description="Addresses of a mail.")
     sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="Sender of a mail.")
-    smtp: HostPort = Field(
-        default="localhost:25", description="The mail server that takes a mail, without TLS and login."
-    )
+    smtp: HostPort = Field(default="localhost:25", description="Mail server without TLS and login.")
     sendmail: FullPath | None = Field(
         default=None,
-        description="A program that takes a mail on its standard input instead, one that needs no more rights than the "
-        "head's user has (msmtp; not Postfix's or Exim's).",
+        description="Instead, a program that takes a mail on its standard input and needs only the head's rights.",
     )
-    command: Program | None = Field(
-        default=None, description="A program and its arguments; it reads the message as JSON on its standard input."
-    )
+    command: Program | None = Field(default=None, description="argv; the message is JSON on its standard input.")
 
     def rule(self) -> ChannelRule:
         """Return the channel's choice and rate of messages."""
@@ -65,5 +48,4 @@ class NotifySettings(Section):
             kinds=self.kinds,
             groups=frozenset(self.groups),
             window_s=self.window_s,
-            per_hour=self.messages_per_hour,
         )

@@ -5,14 +5,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from steward.model.setting_types import (
-    NodeCommand,
-    NodeList,
-    ProviderName,
-    Recovery,
-    Section,
-    SomeNodes,
-)
+from steward.model.section import Section
+from steward.model.setting_types import NodeCommand, NodeList, ProviderName, Recovery, SomeNodes
 from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSettings, PowerProviderSettings
 
 
@@ -20,17 +14,13 @@ class GroupSettings(Section):
     """Nodes that Steward may repair, and the provider of their machines. A node in no group is only watched."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name of the group: a-z, 0-9 and `-`.")
-    nodes: SomeNodes = Field(description="Slurm's node names as a host list, for example `n[1-6]`.")
-    provider: ProviderName = Field(
-        description='Provider of the machines: "static", "command", "power", "ec2", or one of an installed package.'
-    )
+    nodes: SomeNodes = Field(description="Node names as a host list, such as `n[1-6]`.")
+    provider: ProviderName = Field(description='"static", "command", "power", "ec2", or one of an installed package.')
     recovery: Recovery = Field(
         default=Recovery.AUTOMATIC,
-        description='"none": faults of these nodes are reported, and only what a person asks for is done.',
+        description='"none": faults are reported, and only a person repairs.',
     )
-    hot_spares: int | None = Field(
-        default=None, ge=0, le=1000, description="Hot spares of this group, in place of resume.hot_spares."
-    )
+    hot_spares: int | None = Field(default=None, ge=0, le=1000, description="In place of resume.hot_spares.")
 
 
 class StaticProviderSettings(Section):
@@ -38,20 +28,17 @@ class StaticProviderSettings(Section):
 
     spares: NodeList = Field(
         default="",
-        description="Spare nodes, as a host list: in no group, but in the partitions of the nodes they stand in for.",
+        description="Spare nodes as a host list, in no group, in the partitions of those they stand in for.",
     )
     reboot: NodeCommand = Field(
         default=(),
-        description='argv that power-cycles a machine, for example `["/usr/local/sbin/node-power", "cycle", "%n"]`; '
-        "`%n` is the node's name; no shell; empty: a person must do it.",
+        description="argv that power-cycles machine `%n`; empty: a person does.",
     )
     reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of that command.")
     status: NodeCommand = Field(
         default=(),
-        description="argv that ends with status 0 when the machine `%n` is on; run for every machine whenever "
-        "machines are listed, 16 at a time; empty: a machine counts as on.",
+        description="argv with status 0 if machine `%n` is on, 16 at a time; empty: it is on.",
     )
-    status_timeout_s: float = Field(default=5.0, ge=0.1, le=60, description="Time limit of that command.")
 
 
 class ProviderSettings(Section):

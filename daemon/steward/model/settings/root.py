@@ -6,23 +6,20 @@ from typing import Any
 
 from pydantic import Field
 
+from steward.model.agent_tables import AgentSettings, ClusterSettings, HealthPolicy
 from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, Pool
-from steward.model.desired import DeepPolicy, Desired, ElasticPolicy, HealthPolicy, QuotaPolicy
+from steward.model.desired import DeepPolicy, Desired, ElasticPolicy, QuotaPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN, MachineType
 from steward.model.node_names import expand_nodes
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import ProviderKind, Recovery, Section
+from steward.model.section import Section
+from steward.model.setting_types import ProviderKind, Recovery
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
-from steward.model.settings.sections import (
-    AgentSettings,
-    ApiSettings,
-    ClusterSettings,
-    HeadSettings,
-)
+from steward.model.settings.sections import ApiSettings, HeadSettings
 
 
 class Settings(Section):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from steward.model.node_names import expand_nodes
 from steward.model.notify import ChannelKind
+from steward.model.repair_policy import WITNESS_FRESH_S
+from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.setting_types import ProviderKind, split_host_port
 from steward.model.settings.errors import Problem
 from steward.model.settings.notify import NotifySettings
@@ -46,12 +48,6 @@ def broken_rules(settings: Settings) -> tuple[Problem, ...]:
     return tuple(problem for rule in _RULES for problem in rule(settings))
 
 
-def _sweeps(settings: Settings) -> Iterator[Problem]:
-    head = settings.head
-    if head.busy_sweep_s > head.sweep_s:
-        yield Problem.of("head.busy_sweep_s", head.busy_sweep_s, f"at most head.sweep_s ({head.sweep_s:g})")
-
-
 def _ports(settings: Settings) -> Iterator[Problem]:
     head = settings.head
     if split_host_port(head.listen)[1] == split_host_port(head.http)[1]:
@@ -69,46 +65,22 @@ def _samples(settings: Settings) -> Iterator[Problem]:
         )
 
 
-def _nudges(settings: Settings) -> Iterator[Problem]:
-    resume = settings.resume
-    if resume.nudge_first_s > resume.nudge_max_s:
-        yield Problem.of(
-            "resume.nudge_first_s", resume.nudge_first_s, f"at most resume.nudge_max_s ({resume.nudge_max_s:g})"
-        )
-
-
-def _slow_nudges(settings: Settings) -> Iterator[Problem]:
-    resume = settings.resume
-    if resume.nudge_slow_s < resume.nudge_max_s:
-        yield Problem.of(
-            "resume.nudge_slow_s", resume.nudge_slow_s, f"at least resume.nudge_max_s ({resume.nudge_max_s:g})"
-        )
-
-
 def _deadline(settings: Settings) -> Iterator[Problem]:
     """Check that a decision has time for fresh checks and for the detection of a silent node."""
     resume = settings.resume
-    needed = resume.detect_s + resume.check_budget_s
+    needed = resume.detect_s + CHECK_BUDGET_S
     if resume.ask_deadline_s <= needed:
-        remedy = f"more than resume.detect_s + resume.check_budget_s ({needed:g}), or no failure is ever explained"
+        remedy = f"more than {needed:g} (resume.detect_s and the checks), or no failure is ever explained"
         yield Problem.of("resume.ask_deadline_s", resume.ask_deadline_s, remedy)
 
 
 def _suspicion(settings: Settings) -> Iterator[Problem]:
     """Check that a suspicion outlives its confirmation; otherwise no node would ever count as lost."""
     repair = settings.repair
-    needed = repair.settle_s + repair.witness_fresh_s
+    needed = repair.settle_s + WITNESS_FRESH_S
     if repair.suspect_deadline_s <= needed:
-        remedy = f"more than repair.settle_s + repair.witness_fresh_s ({needed:g}), or no loss can be confirmed in time"
+        remedy = f"more than {needed:g} (repair.settle_s and a second look), or no loss can be confirmed in time"
         yield Problem.of("repair.suspect_deadline_s", repair.suspect_deadline_s, remedy)
-
-
-def _witness(settings: Settings) -> Iterator[Problem]:
-    """Check that a witness's result is valid from one sweep to the next; otherwise it would be asked without end."""
-    repair, head = settings.repair, settings.head
-    if repair.witness_fresh_s < head.busy_sweep_s:
-        remedy = f"at least head.busy_sweep_s ({head.busy_sweep_s:g}), or its result expires before it is used"
-        yield Problem.of("repair.witness_fresh_s", repair.witness_fresh_s, remedy)
 
 
 def _breaker(settings: Settings) -> Iterator[Problem]:
@@ -124,9 +96,9 @@ def _breaker(settings: Settings) -> Iterator[Problem]:
 
 def _hold(settings: Settings) -> Iterator[Problem]:
     """Check that the hold of a job outlives the budget of the fresh checks for which the job waits."""
-    agent, resume = settings.agent, settings.resume
-    if 0 < agent.hold_head_absent_s <= resume.check_budget_s:
-        remedy = f"more than resume.check_budget_s ({resume.check_budget_s:g}), or 0 for no hold while the head is away"
+    agent = settings.agent
+    if 0 < agent.hold_head_absent_s <= CHECK_BUDGET_S:
+        remedy = f"more than {CHECK_BUDGET_S:g}, or 0 for no hold while the head is away"
         yield Problem.of("agent.hold_head_absent_s", agent.hold_head_absent_s, remedy)
 
 
@@ -212,16 +184,12 @@ def _channels(settings: Settings) -> Iterator[Problem]:
 
 
 _RULES: tuple[Rule, ...] = (
-    _sweeps,
     _ports,
     tls_pair,
     plain_http,
     _samples,
-    _nudges,
-    _slow_nudges,
     _deadline,
     _suspicion,
-    _witness,
     _breaker,
     _hold,
     _group_names,

@@ -28,11 +28,12 @@ from steward.policy.facts.verdict import (
     standing,
     worst,
 )
+from steward.policy.guards.approval import needs_approval
 from steward.policy.guards.breaker import admit
-from steward.policy.guards.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
-from steward.policy.guards.budget import must_wait, needs_approval
+from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart
 from steward.policy.guards.ladder import is_light, is_used_up, often_lost, quarantine
+from steward.policy.guards.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.slurm_reasons import speaks_of
 
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)

@@ -1,18 +1,12 @@
-"""Ask the second witness about silent nodes, warn of odd reasons and marks, and remember agents and absences."""
-
-from collections import defaultdict
-from collections.abc import Collection
+"""Ask the second witness about silent nodes."""
 
 from steward.model.action import ProbeNode
 from steward.model.case import Step
-from steward.model.events import Level
-from steward.model.ids import InstanceId, JobId, Key, NodeName
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.node import Node
-from steward.model.node_names import fold
-from steward.model.text import one_line
+from steward.model.repair_policy import WITNESS_FRESH_S
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.forgotten import returned_by
 from steward.policy.facts.gone import (
     AGREE,
     confirmed_gone,
@@ -23,11 +17,8 @@ from steward.policy.facts.gone import (
     open_silence,
     peers_of,
 )
-from steward.policy.facts.orphan import is_orphan, way_out
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import Standing, Verdict, monitored_nodes, standing
-from steward.policy.slurm_reasons import near_miss
-from steward.policy.traits import Trait
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """A look at a late agent is in time for the moment when its silence becomes a loss."""
@@ -40,25 +31,6 @@ PROBE_OFTEN_S = 60.0
 """After this long without its agent a node is looked at ten times less often."""
 LOOKS_AT_ONCE = 256
 """How many nodes agents are asked about while half or more are silent: thousands would keep the head too busy."""
-
-_LONGEST_NAMES = 200
-
-
-def note_foreign(draft: Draft) -> None:
-    """Say once about reasons that nearly are commands, and about marks without a case."""
-    for node in draft.overview.with_reason(Trait.NEARLY_ORDERED, Trait.MARKED):
-        meant = near_miss(node)
-        text = node.reason.text if node.reason else ""
-        short = one_line(text, 80)
-        if meant:
-            said = f"{node.name}: the reason '{short}' is not a command; write exactly {meant} to have it done"
-            draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
-        if is_orphan(node, draft) and (way := way_out(node, draft)):
-            what = "that case is over: see slurmctld's log for who took it out, then"
-            what = what if returned_by(node, draft) else "no repair is open, and nothing gives it back by itself;"
-            said = f"{node.name}: carries our mark '{short}', but {what} {way}"
-            once = f"orphan:{node.name}:{text}:{way}"
-            draft.tell("node.orphan", said, once=once, level=Level.WARNING, node=node.name)
 
 
 def probe_silent(draft: Draft) -> None:
@@ -110,66 +82,9 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
 def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_many: bool) -> float:
     """Return how many seconds after the last look, at `last`, to look again."""
     since = verdict.since if verdict.since is not None else draft.now
-    every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
+    every = WITNESS_FRESH_S * (1 if draft.now - since < PROBE_OFTEN_S else 10)
     if is_of_many:
         return every / 2  # all looks are to be fresh in the plan that rules on all
     if verdict.standing is not Standing.AGENT_ONLY:
         return every
     return min(every, max(DIES_AFTER_S, (last or since) - since))
-
-
-def remember_agents(draft: Draft) -> None:
-    """Remember the machine behind each node, so that it is missed if it does not come back after a restart."""
-    nodes, agents = draft.ground.nodes, draft.ground.agents
-    of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
-    if draft.ground.is_known("agents", of):
-        return
-    new = [
-        (name, who) for name, who in agents.told.items() if name in draft.seen.nodes and draft.agents.get(name) != who
-    ]
-    for name, who in new:
-        draft.agents[name] = who
-    _tell_twins({who.instance for _, who in new}, draft)
-    draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
-    if draft.agents.unchanged is not None:
-        draft.ground.note("agents", of)
-
-
-def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
-    """Warn of nodes whose machines have the same id: they are told apart by their names alone."""
-    found = defaultdict[InstanceId, list[NodeName]](list)
-    for name, who in draft.agents.items() if came else ():
-        if who.instance in came:
-            found[who.instance].append(name)
-    for instance, names in sorted(found.items()):
-        if len(names) > 1:
-            what = f"{fold(names)[:_LONGEST_NAMES]} have the same machine id {instance}"
-            why = (
-                "clones of one disk or image, or several nodes on one machine; they are told apart by their names alone"
-            )
-            remedy = "give each its own (`systemd-machine-id-setup`, or a file named in agent.instance_id_file)"
-            text = f"{what}: {why}: {remedy}"
-            draft.tell("agent.twins", text, once=f"twins:{instance}", level=Level.WARNING, node=min(names))
-
-
-def note_leaves(draft: Draft) -> None:
-    """Remember which agents were told to end, for a head that starts before they are back."""
-    for name in monitored_nodes(draft):
-        view = draft.seen.agents.get(name)
-        if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
-            draft.nodes.note(name, left_us=view.lost_at)
-    for name in sorted(draft.overview.remembered("left_us")):
-        view = draft.seen.agents.get(name)
-        if view is not None and view.incarnation is not None and (view.connected or not view.leaves):
-            draft.nodes.note(name, left_us=None)
-
-
-def note_absences(draft: Draft) -> None:
-    """Note which nodes are away on purpose (power saving, a reboot, maintenance), and when one is back."""
-    # the silence of an absent node says nothing, and the agent of one that is back needs a while to come
-    away, before = draft.ground.nodes.having(Trait.AWAY), draft.overview.remembered("away_since")
-    for name in sorted(away - before):
-        draft.nodes.note(name, away_since=draft.now)
-    for name in sorted(before - away):
-        if name in draft.seen.nodes:
-            draft.nodes.note(name, away_since=None, back_at=draft.now)

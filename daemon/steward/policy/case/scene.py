@@ -12,7 +12,7 @@ from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortag
 from steward.policy.case.table import deadline
 from steward.policy.draft import Draft
 from steward.policy.facts.setup import NodeSetup, is_prepared, setup_of_case
-from steward.policy.guards.budget import needs_approval
+from steward.policy.guards.approval import needs_approval
 from steward.policy.guards.deep_start import DeepStart, launch_of, start_limit, start_of
 from steward.policy.guards.ladder import is_light, time_limit
 from steward.policy.slurm_reasons import breaks_launches

@@ -65,8 +65,10 @@ def _why_over(loan: Instance, draft: Draft) -> str:
         return ""
     if case is not None and case.rung is Advice.NONE and loan.token == case.token:
         return ""  # the broken node is back, and its checks decide
-    if case is not None and (case.stand_in is not None or loan.token.startswith(f"{case.id}-")):
+    if case is not None and case.stand_in is not None:
         return f"{case.node} has another spare"
+    if case is not None and loan.token.startswith(f"{case.id}-"):
+        return "it did not go into service"
     spare, broken = draft.seen.nodes.get(loan.node), draft.seen.nodes.get(loan.instead_of or NodeName(""))
     if spare is None or spare.mark == SPARE:
         return "it did not go into service"

@@ -26,8 +26,8 @@ from steward.policy.facts.correlate import CHECK, note_scouted
 from steward.policy.facts.forgotten import note_mark
 from steward.policy.facts.setup import ask_setup
 from steward.policy.facts.verdict import ask_mend, command
-from steward.policy.guards.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
-from steward.policy.guards.budget import ask_for_yes, must_wait, needs_approval
+from steward.policy.guards.approval import ask_for_yes, needs_approval
+from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.guards.ladder import (
     first_rung,
@@ -39,6 +39,7 @@ from steward.policy.guards.ladder import (
     quarantine,
     was_repaired,
 )
+from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
 
 _CARRIED_OUT = (CaseFact.LAUNCHED, CaseFact.ESCALATE, CaseFact.DUD, CaseFact.SPENT)
 """The facts after which a launch or a reboot has taken place."""

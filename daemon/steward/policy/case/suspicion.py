@@ -1,4 +1,4 @@
-"""Open a case for each node that needs one; say once why a fault is not acted on; name nodes to deep-check.
+"""Open a case for each node that needs one, or say once why not.
 
 A sign of trouble without proof opens no case: a deep check at the node's next idle moment decides.
 """
@@ -31,7 +31,7 @@ from steward.policy.facts.slurm_faults import (
 from steward.policy.facts.verdict import Fault, Standing, command, incarnation_of, monitored_nodes, standing, worst
 from steward.policy.guards.breaker import admit, holding, tripped
 from steward.policy.guards.ladder import first_rung, identity, on_probation
-from steward.policy.traits import Trait
+from steward.policy.traits import Trait, in_maintenance
 
 
 def open_cases(draft: Draft) -> None:
@@ -181,8 +181,8 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
         return alone
-    if is_hands_off(node, draft):
-        return f"a person or a tool took the node out ({node.reason.text if node.reason else 'no reason given'})"
+    if others := _why_others_have_it(node, draft):
+        return others
     if is_in_incident(node, fault, draft):
         return _common_cause(fault)
     if needed := _is_needed(node.name, fault, draft):
@@ -192,6 +192,15 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     held_by = tripped if _is_unsure(fault) else holding
     breaker = held_by(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
+
+
+def _why_others_have_it(node: Node, draft: Draft) -> str:
+    """Return who works on the node, a person or a tool; empty if nobody does."""
+    if is_hands_off(node, draft):
+        return f"a person or a tool took the node out ({node.reason.text if node.reason else 'no reason given'})"
+    if in_maintenance(node):
+        return "a reservation of Slurm has it in maintenance (flag MAINT): it is left alone until that ends"
+    return ""
 
 
 def why_left_alone(node: NodeName, draft: Draft) -> str:

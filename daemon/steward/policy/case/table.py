@@ -25,7 +25,7 @@ class CaseFact(Enum):
     GENTLE = "no job is on the node, it is its turn: a light repair comes first, or the checks alone"
     MENDED = "the node's agent carried out the light repair, or there was none to do"
     NO_HELP = "the light repair did not help, the next remedy is due"
-    READY = "no job is on the node, and it is its turn"
+    READY = "no job can continue on the node, and it is its turn"
     REFUSED = "the provider refused too often"
     ESCALATE = "the reboot did not help"
     NOT_DONE = "the reboot could not be carried out"

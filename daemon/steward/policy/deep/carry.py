@@ -1,4 +1,4 @@
-"""Move each deep check on as far as the picture allows, and release reservations that no deep check needs."""
+"""Move each deep check on as far as the picture allows."""
 
 from collections.abc import Callable
 from dataclasses import replace

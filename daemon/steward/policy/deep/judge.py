@@ -1,4 +1,4 @@
-"""The judgement of a deep check's measures on each node: passed, failed or inconclusive. Pure; no data, no blame."""
+"""The judgement of a deep check's measures on each node: passed, failed or inconclusive. Pure. No data, no blame."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The pairs of nodes that a deep check measures, in rounds of disjoint pairs. Pure; random only by a given seed."""
+"""The pairs of nodes that a deep check measures, in rounds of disjoint pairs. Pure. Random only by a given seed."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The changes to a run's memory when it enters a phase, and their events."""
+"""The changes to a run's memory when it enters a phase."""
 
 from dataclasses import replace
 

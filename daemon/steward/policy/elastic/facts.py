@@ -6,6 +6,9 @@ from steward.model.elastic import Activity, Cause, RunPhase
 from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import RunFact, deadline
 
+GROWTHS_AT_ONCE = 4
+"""How many runs may grow at the same time."""
+
 
 def _over(scene: RunScene) -> bool:
     return scene.is_over or (scene.word is not None and scene.word.state is Activity.ENDED)
@@ -81,7 +84,7 @@ def can_grow(scene: RunScene) -> bool:
 
 def _settled(scene: RunScene) -> bool:
     is_full = len(scene.best()) >= scene.rules.spec.sizes[-1]
-    return can_grow(scene) and (is_full or _late(scene)) and growing(scene) < scene.draft.want.elastic.growths_at_once
+    return can_grow(scene) and (is_full or _late(scene)) and growing(scene) < GROWTHS_AT_ONCE
 
 
 def growing(scene: RunScene) -> int:

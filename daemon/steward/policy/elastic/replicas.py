@@ -28,7 +28,7 @@ _EARLY_S = 60.0
 """The time by which Slurm's signal before a time limit may be early."""
 FIT_S = 10.0
 """So long an answer of Slurm's test counts: each question takes a job number."""
-_OF_BOTH = ("features", "gres", "switches", "memory")
+_OF_BOTH = ("features", "gres", "memory")
 NOT_JOINED = "it did not join in time"
 
 

@@ -8,6 +8,11 @@ from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.verdict import Standing, standing, worst
 
+EVIDENCE_BEFORE_S, EVIDENCE_AFTER_S = 600.0, 300.0
+"""How long before and after a failure evidence explains the failure."""
+EXCLUDE_S = 86_400.0
+"""How long a blamed node stays on the job's exclude list."""
+
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
     """Return the nodes that the user excluded, now or by a later change of the list."""
@@ -19,8 +24,8 @@ def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
 
 
 def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes blamed within `exclude_culprits_s` that have not been proved sound since."""
-    since = draft.now - draft.want.resume.exclude_culprits_s
+    """Return the nodes blamed within `EXCLUDE_S` that have not been proved sound since."""
+    since = draft.now - EXCLUDE_S
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     if not blamed:
         return frozenset()
@@ -56,8 +61,7 @@ def nodes_failing_other_users(uid: int, around: float, draft: Draft) -> Mapping[
 
 def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:
     """Return the failed one-node jobs of other users around a time, by node."""
-    rules = draft.want.resume
-    first, last = around - rules.evidence_before_s, around + rules.evidence_after_s
+    first, last = around - EVIDENCE_BEFORE_S, around + EVIDENCE_AFTER_S
     found: dict[NodeName, list[Job]] = {}
     for job in draft.overview.failed_alone:
         if job.user_id != uid and job.ended is not None and first <= job.ended <= last:

@@ -16,6 +16,8 @@ from steward.policy.facts.slurm_faults import is_light_response, out_by_reason
 from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
 
 CHECK, SHARED = "check:", "shared:"
+SHARE, WINDOW_S = 0.05, 300.0
+"""The same fault on this share of the nodes within this time has one cause."""
 AGENTS = "agents"
 """The incident of many agents that are late or lost at once."""
 
@@ -144,7 +146,7 @@ def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
 def limit(draft: Draft) -> int:
     """Return how many nodes with one fault at once have a common cause."""
     rules = draft.want.repair
-    return max(rules.correlated_min, int(rules.correlated_fraction * max(len(draft.seen.nodes), len(draft.agents))))
+    return max(rules.correlated_min, int(SHARE * max(len(draft.seen.nodes), len(draft.agents))))
 
 
 def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
@@ -177,7 +179,7 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
     many = 1 if kind.startswith(SHARED) else least or limit(draft)
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
-        if crowded(found, draft.want.repair.correlated_window_s, many):
+        if crowded(found, WINDOW_S, many):
             _begin(kind, found, draft)
         return
     if (back := _given_back(kind, incident, draft)) is not None:

@@ -11,6 +11,7 @@ from steward.model.node import Node
 from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
+AT_ONCE_LEAST = 2  # a single node cannot measure the network
 STARTS_BY_ITSELF_S = 5.0
 """The time after which a job for which enough other nodes are idle has started, or cannot use them."""
 
@@ -70,7 +71,7 @@ class Crowd:
     def room(self) -> int:
         """Return how many more nodes in service deep checks may take; one idle node stays while jobs wait."""
         rules, free = self._draft.want.deep, len(self.idle)
-        most = max(rules.at_once_min, int(rules.at_once_fraction * (free + len(self.held))))
+        most = max(AT_ONCE_LEAST, int(rules.at_once_fraction * (free + len(self.held))))
         return max(0, min(most - len(self.held), free - 1 if self.jobs else free))
 
 

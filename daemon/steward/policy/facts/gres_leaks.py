@@ -9,7 +9,8 @@ from steward.policy.leaks import CURE, leak_text
 def note_leaks(draft: Draft) -> None:
     """Say once for each such node what is wrong, and how to mend it."""
     for name, gres in draft.overview.leaks.items():
-        text = f"{leak_text(name, gres)}; Slurm lost count, as it does when two nodes of a job die at once; {CURE}"
+        how = "Slurm lost count, as it does when a node is set DOWN while a requeued job still cleans up there"
+        text = f"{leak_text(name, gres)}; {how}; {CURE}"
         draft.tell("node.gres_leak", text, once=f"leak:{name}", level=Level.WARNING, node=name)
     for key in [key for key in draft.noted if key.startswith("leak:")]:
         if NodeName(key.removeprefix("leak:")) not in draft.seen.gres_used:

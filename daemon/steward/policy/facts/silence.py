@@ -22,6 +22,9 @@ from steward.policy.facts.serving import belongs_to_slot, is_being_verified
 from steward.policy.facts.verdict import has_left, is_awaited, missed_since, monitored_nodes, went_with_host
 from steward.policy.traits import is_away_on_purpose
 
+SPAN_S = 30.0
+"""Agents that fall silent this close together have a common cause."""
+
 
 def follow_silence(draft: Draft) -> None:
     """Open, extend and end the incident of silent agents.
@@ -32,7 +35,7 @@ def follow_silence(draft: Draft) -> None:
     _note_who_is_back(draft)
     fallen = away(draft)
     silent = frozenset(name for name in fallen if not _is_known_gone(name, draft))
-    together = crowded(fallen, draft.want.repair.correlated_span_s, limit(draft))
+    together = crowded(fallen, SPAN_S, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
         waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)

@@ -83,17 +83,18 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
     row = acting_row(node, draft)
     if row is None or node.reason is None:
         return None
-    text = first_token(node.reason.text)
+    text, rung = first_token(node.reason.text), _rung(row, node, draft)
     why = Why(rule="node.slurm_reason", text=f"Slurm took {node.name} out of service", evidence=(text,))
     return Fault(
         trigger=Trigger.DEGRADED,
         check=row.check,
-        rung=_rung(row, node, draft),
+        rung=rung,
         target=SLURMD if row.response is Response.RESTART_SLURMD else "",
         why=why,
         at=node.reason.at,
-        # Slurm's reason stays in place of our mark, as an admin's command does
-        command=text,
+        # Slurm's reason stays in place of our mark, as an admin's command does; but a machine that is only DOWN would
+        # serve as soon as its repair has begun, unproved: it is drained under our mark
+        command=text if node.is_foreign or rung is Advice.NONE else "",
         is_event=True,
     )
 
@@ -103,6 +104,8 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
 MOST_HURT = 1
 """Jobs of a second user that could not start on a node, and could elsewhere, are no chance; one user can bring it about
 by what only one node lacks (the folder of his output)."""
+BEGAN_S = 15.0
+"""A run that has lasted this long did start."""
 
 
 def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
@@ -112,14 +115,33 @@ def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
 
 
 def breaks_launches_of(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
-    """Return the jobs that could not start on the node since its last repair, and could elsewhere."""
+    """Return the jobs that could not start on the node since its last repair, and run elsewhere.
+
+    Empty if a script has begun there since: then the cause is not in the node.
+    """
     known = ((id, draft.jobs.get(id)) for id in hurt_since_repair(node, draft))
-    return tuple(id for id, mem in known if mem is not None and _ran_elsewhere(mem, node))
+    hurt = tuple(id for id, mem in known if mem is not None and _runs_elsewhere(mem, node, draft))
+    return () if hurt and _has_begun_a_script(node, max(draft.nodes.of(node).hurt.values()), draft) else hurt
 
 
-def _ran_elsewhere(mem: JobMemory, node: NodeName) -> bool:
-    """Return whether the job ran again after this node was blamed."""
-    return any(attempt.running is not None and node in attempt.culprits for attempt in mem.attempts)
+def _has_begun_a_script(node: NodeName, since: float, draft: Draft) -> bool:
+    """Return whether a job whose script is on the node has run for `BEGAN_S` after that time."""
+    jobs = (draft.seen.jobs[id] for id in draft.overview.running_on.get(node, ()))
+    started = (job.started for job in jobs if job.batch_host == node and job.started is not None)
+    return any(since < at <= draft.now - BEGAN_S for at in started)
+
+
+def _runs_elsewhere(mem: JobMemory, node: NodeName, draft: Draft) -> bool:
+    """Return whether the job's run after this node was blamed has lasted for `BEGAN_S` on other nodes."""
+    blamed = [attempt.restart for attempt in mem.attempts if node in attempt.culprits]
+    job = draft.seen.jobs.get(mem.id)
+    if not blamed or job is None or job.started is None or job.restarts <= blamed[-1] or node in job.nodes:
+        return False
+    began = job.started + BEGAN_S
+    if job.is_active:
+        draft.wake(began)
+    # Slurm calls a job running whose launch fails again a second later
+    return began <= (draft.now if job.is_active else job.ended or 0.0)
 
 
 def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:

@@ -12,6 +12,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView
+from steward.model.repair_policy import WITNESS_FRESH_S
 from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
@@ -283,8 +284,8 @@ def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance
 
 def is_fresh(view: AgentView, draft: Draft) -> bool:
     """Return whether the second witness looked since the agent was last heard, and recently enough to act on."""
-    witness, rules = view.witness, draft.want.repair
-    return witness is not None and witness.at > view.last_heard and draft.now <= witness.at + rules.witness_fresh_s
+    witness = view.witness
+    return witness is not None and witness.at > view.last_heard and draft.now <= witness.at + WITNESS_FRESH_S
 
 
 def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:

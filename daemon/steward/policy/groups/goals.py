@@ -8,6 +8,7 @@ from dataclasses import replace
 from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.model.text import some
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import close_case, current, serves, staying
@@ -50,7 +51,7 @@ def _keep_count(group: Group, draft: Draft) -> None:
         _add(group, wanted - len(here), draft)
     elif len(here) > wanted:
         for record in choose(here, len(here) - wanted, draft):
-            send_away(record, f"group {group.name} has {len(here)} slots, its target is {wanted}", draft)
+            send_away(record, f"group {group.name} has {some(len(here), 'slot')}, its target is {wanted}", draft)
 
 
 def _add(group: Group, many: int, draft: Draft) -> None:

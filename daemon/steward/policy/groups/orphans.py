@@ -1,4 +1,4 @@
-"""Orphan instances: those that Steward made and that belong to no slot are ended; foreign ones are only reported."""
+"""Orphan instances: those that Steward made and that belong to no slot are ended. Foreign ones are only reported."""
 
 from collections.abc import Mapping
 from dataclasses import replace

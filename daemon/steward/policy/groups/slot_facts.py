@@ -12,8 +12,8 @@ from steward.policy.facts.setup import NodeSetup, failure, is_prepared
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
 from steward.policy.groups.slot_table import TABLE
-from steward.policy.guards.bring_up import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.guards.deep_start import DeepStart
+from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
 CLOCKS_APART_S = 60.0
 """How far a node's clock may be off: a slurmd's start time comes from it."""

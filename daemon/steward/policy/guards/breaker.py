@@ -15,6 +15,8 @@ from steward.policy.draft import Draft
 
 LOST_AGENT = "agent"
 """The check of a lost node's case: no health check took the node out."""
+CHECK_SHARE, CHECK_WINDOW_S = 0.1, 600.0
+"""More nodes than this share of all, taken out for one check within this time, trip its breaker."""
 DAY_S = 86400.0
 
 
@@ -43,7 +45,7 @@ def limit(scope: str, draft: Draft) -> int:
     """
     rules = draft.want.repair
     if scope.startswith("check:"):
-        return max(rules.check_breaker_min, int(rules.check_breaker_fraction * members(scope, draft)))
+        return max(rules.check_breaker_min, int(CHECK_SHARE * members(scope, draft)))
     return max(rules.breaker_min, int(rules.breaker_fraction * members(scope, draft)))
 
 
@@ -55,7 +57,7 @@ def taken_out(scope: str, draft: Draft) -> int:
     # that is only checked
     ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone and not c.is_of_reason]
     if scope.startswith("check:"):
-        since = max(since, draft.now - draft.want.repair.check_breaker_window_s)
+        since = max(since, draft.now - CHECK_WINDOW_S)
         return len({c.node for c in ours if c.opened > since and f"check:{c.check}" == scope})
     out = [c for c in ours if c.is_open and not c.is_stood_in and c.opened > since]
     return sum(1 for case in out if scope in scopes(case.node, draft))
@@ -152,15 +154,15 @@ def _let_through(scope: str, case: Case, draft: Draft) -> None:
 
 def _trip(scope: str, draft: Draft) -> None:
     """Trip the breaker and say why."""
-    rules = draft.want.repair
     out = f"{taken_out(scope, draft)} nodes "
     if scope.startswith("check:"):
-        out += f"were taken out for it within {rules.check_breaker_window_s / 60:.0f} min"
+        out += f"were taken out for it within {CHECK_WINDOW_S / 60:.0f} min"
     else:
         out += "are out of service by our own action"
     text = (
         f"breaker {scope}: {out} and one more would be taken out (limit {limit(scope, draft)}): report only until "
         f"`steward breaker reset {scope}`, or until a first repair that is let through ends well"
     )
-    draft.breakers[scope] = Breaker(scope=scope, tripped=draft.now, text=text, patience_s=rules.breaker_patience_s)
+    patience_s = draft.want.repair.breaker_patience_s
+    draft.breakers[scope] = Breaker(scope=scope, tripped=draft.now, text=text, patience_s=patience_s)
     draft.tell("breaker.tripped", text, level=Level.ERROR)

@@ -1,7 +1,6 @@
-"""New machines: their tests before jobs reach them, and the breaker of a group whose new machines keep failing.
+"""The breaker of a group whose new machines keep failing.
 
-A repair and a slot of a group bring machines up by tables of their own; the checks and the answers that count are the
-same. The breaker stops further launches for the group until a person resets it, or until the machines are to be made
+The breaker stops further launches for the group until a person resets it, or until the machines are to be made
 from something else. A software update has its own limit of failures and its own way back: meanwhile nothing is counted
 here.
 """
@@ -9,58 +8,18 @@ here.
 import hashlib
 from dataclasses import replace
 
-from steward.model.action import CheckNow
 from steward.model.events import Level
 from steward.model.group import GivenUp, Group, GroupStatus
-from steward.model.ids import Key, NodeName
-from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Breaker
-from steward.model.node import Node
-from steward.model.observed import AgentView
 from steward.model.slot import Hitch, SlotFact, SlotRecord, SlotStep
-from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.correlate import AGENTS, covers
-from steward.policy.facts.verdict import blocks_return
 from steward.policy.guards.breaker import DAY_S
-from steward.policy.guards.deep_start import DeepStart
 
-LAUNCH_AGAIN_S = 60.0
-"""A launch or reboot that left neither an error nor a trace is requested again, with the same token."""
-_CHECK_EVERY_S = 2.0
-
-
-def may_be_half_made(machine: Instance | None, key: Key, draft: Draft) -> bool:
-    """Return whether the head may have been killed in the middle of this machine's launch."""
-    # a provider that makes a machine in several steps may have stopped between two. A request without a known outcome
-    # counts as never made.
-    return machine is not None and machine.state is InstanceState.PENDING and draft.asked_at(key) is None
-
-
-def ask_checks(node: NodeName, key: Key, why: Why, draft: Draft) -> None:
-    """Have the node's agent run its checks now; repeated until they have passed."""
-    budget_s = draft.want.resume.check_budget_s
-    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget_s), _CHECK_EVERY_S)
-
-
-def was_checked(view: AgentView | None, since: float) -> bool:
-    """Return whether the checks that were requested at `since` were answered."""
-    return view is not None and view.checked_at > since
-
-
-def has_passed(view: AgentView | None, since: float, draft: Draft) -> bool:
-    """Return whether all checks were answered and no finding keeps the machine out of service."""
-    return was_checked(view, since) and view is not None and not any(blocks_return(f, draft) for f in view.findings)
-
-
-def may_take_jobs(start: DeepStart) -> bool:
-    """Return whether the machine passed its deep check, or needs none."""
-    return start in (DeepStart.NONE, DeepStart.PASSED)
-
-
-def is_in_service(node: Node) -> bool:
-    """Return whether Slurm starts jobs on the node, and the node does not bear our mark."""
-    return node.is_schedulable and node.mark is None
+MORE_PER_HOUR = 2
+"""So many more bring-ups may fail within an hour than in a row."""
+FAILURES_SHARE = 0.1
+"""In a large group, as many as this share of its instances may fail."""
 
 
 PREFIX = "bringup:"
@@ -127,8 +86,8 @@ def limits(group: Group, draft: Draft) -> tuple[int, int]:
     In a large group it is a share of the group.
     """
     rules = draft.want.capacity
-    share = int(rules.bringup_fraction * group.goal.target)
-    return max(rules.bringup_failures, share), max(rules.bringup_failures_per_hour, share)
+    share = int(FAILURES_SHARE * group.goal.target)
+    return max(rules.bringup_failures, share), max(rules.bringup_failures + MORE_PER_HOUR, share)
 
 
 def _remember(new: GivenUp, group: Group, draft: Draft) -> None:

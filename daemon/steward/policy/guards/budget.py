@@ -1,61 +1,15 @@
-"""How many repairs may run at once, and repairs that wait for a person's approval (`repair.mode = "ask"`).
-
-The node of a repair that waits for approval is drained at once, so that it takes no jobs, and nothing is done to its
-machine before the approval. Jobs are resumed meanwhile.
-"""
+"""How many repairs may run at once."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from steward.model.case import Case, Step, Trigger
-from steward.model.events import Level
-from steward.model.health import Advice
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.correlate import CHECK, in_incident, is_scout
+from steward.policy.guards.approval import why_awaits
 from steward.policy.guards.breaker import members, scopes
 from steward.policy.guards.ladder import cool_until, is_light, was_repaired
-
-_DOES = {
-    Advice.RESTART_SERVICE: "restart a service on it",
-    Advice.RESET_GPU: "reset its GPU",
-    Advice.REBOOT: "reboot it",
-    Advice.REPLACE: "replace its machine",
-}
-
-
-def needs_approval(case: Case, draft: Draft) -> bool:
-    """Return whether this repair may not begin before a person approves it."""
-    return case.step in (Step.SUSPECT, Step.DRAIN, Step.RELEASE) and bool(why_awaits(case, draft))
-
-
-def why_awaits(case: Case, draft: Draft) -> str:
-    """Return `waits for your approval: ...`; empty if the repair needs no approval, or has it."""
-    # an admin's own command is an approval; a machine that is only checked again (Advice.NONE) needs none
-    is_needed = case.trigger is not Trigger.ADMIN and case.rung in _DOES
-    if not draft.want.repair.ask or not is_needed or case.approved is not None:
-        return ""
-    return f"waits for your approval to {_DOES[case.rung]}: `steward approve {case.number}`"
-
-
-def ask_for_yes(case: Case, draft: Draft) -> Case:
-    """Tell people once for each proposed remedy, and remember since when the case waits."""
-    if not needs_approval(case, draft):
-        return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))
-    text = (
-        f"{case.node} takes no more jobs; Steward asks to {_DOES[case.rung]}: {case.why}. Yes: `steward approve "
-        f"{case.number}`. No: `scontrol update nodename={case.node} state=resume`{_page(case, draft)}"
-    )
-    once = f"ask:{case.id}:{case.rung.value}"
-    draft.tell("case.asked", text, once=once, level=Level.WARNING, node=case.node, case=case.id)
-    return case if case.asked is not None else draft.cases.keep(replace(case, asked=draft.now))
-
-
-def _page(case: Case, draft: Draft) -> str:
-    """Return a sentence with the address of the case's page; empty if no page is configured."""
-    url = draft.want.page_url.rstrip("/")
-    return f". Look at it: {url}/case/{case.number}" if url else ""
-
+from steward.policy.traits import in_maintenance
 
 HOUR_S = 3600.0
 
@@ -73,6 +27,14 @@ def _for_incident(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or is_scout_case or not in_incident(case.node, kind, draft):
         return ""
     return f"waits for the end of the incident {kind}: many nodes have this fault at once"
+
+
+def _for_maintenance(case: Case, draft: Draft) -> str:
+    """Return why a repair that no admin asked for waits for the end of the node's maintenance."""
+    node = draft.seen.nodes.get(case.node)
+    if case.trigger is Trigger.ADMIN or node is None or not in_maintenance(node):
+        return ""
+    return "waits for the end of its maintenance (a reservation of Slurm with the flag MAINT)"
 
 
 def _for_turn(case: Case, draft: Draft) -> str:
@@ -131,6 +93,7 @@ def _for_cooling(case: Case, draft: Draft) -> str:
 
 _WAITS: tuple[Callable[[Case, Draft], str], ...] = (
     why_awaits,
+    _for_maintenance,
     _for_incident,
     _for_provider,
     _for_cooling,

@@ -14,6 +14,10 @@ from steward.policy.draft import Draft
 from steward.policy.traits import Versions
 from steward.policy.trust import KEPT, KEPT_IN_ALL, SITE, trial_key
 
+TRIAL_S = 4 * 3600.0
+"""How long a trial goes on after enough nodes had results."""
+MORE_FAILING = 0.05
+"""The share of the nodes that may fail in a trial beyond that of the version before."""
 _FORGOTTEN_FIRST = (TrialState.RUNNING, TrialState.ARMED, TrialState.REFUSED)
 
 
@@ -76,9 +80,8 @@ def _begin(results: _Results, draft: Draft) -> Trial:
     if not draft.want.health.canary_node_count:
         draft.wake(draft.now + 1.0)  # it may not have been listened to before there was room for it
         return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_node_count = 0)")
-    rules = draft.want.health
     what = "is new" if before is None else "was changed"
-    until = f"until {_enough(draft)} nodes had results for {rules.canary_s / 3600:.3g} h"
+    until = f"until {_enough(draft)} nodes had results for {TRIAL_S / 3600:.3g} h"
     draft.tell("check.trial", f"check {results.check} {what}: it only reports {until}")
     return replace(trial, usual=before.share if before else None, text="no results yet")
 
@@ -98,7 +101,7 @@ def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
         trial = replace(trial, enough=draft.now)
     if trial.enough is None:
         return trial
-    due = trial.enough + draft.want.health.canary_s
+    due = trial.enough + TRIAL_S
     draft.wake(due)
     return trial if draft.now < due else _decide(trial, draft)
 
@@ -124,7 +127,7 @@ def _enough(draft: Draft) -> int:
 
 def _bound(trial: Trial, draft: Draft) -> float:
     """Return the share of failing nodes up to which a version is sane."""
-    return (trial.usual or 0.0) + draft.want.health.canary_failing_fraction
+    return (trial.usual or 0.0) + MORE_FAILING
 
 
 def _arithmetic(failed: int, tried: int, trial: Trial, draft: Draft) -> str:

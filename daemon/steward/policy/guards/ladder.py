@@ -18,6 +18,10 @@ HARDWARE = (Advice.RESET_GPU, Advice.REBOOT, Advice.REPLACE)
 """Rungs that count against the hardware; a service's restart does not."""
 _NEXT = {Advice.REBOOT: Advice.REPLACE, Advice.REPLACE: Advice.REPLACE}
 _HOUR_S, _DAY_S = 3600.0, 86400.0
+HARDWARE_WINDOW_S = 7 * 86_400.0
+"""Repairs of one piece of hardware within this time count together."""
+RESTART_TIMEOUT_S = 120.0
+"""How long a restarted service has to pass its checks."""
 _KEPT_OF_ONE = 64
 
 
@@ -192,11 +196,11 @@ def quarantine(case: Case, draft: Draft) -> str:
 def often_lost(case: Case, draft: Draft) -> str:
     """Return why a lost machine that is back is left to a person; empty while it was not lost too often."""
     rules = draft.want.repair.budgets
-    since = draft.now - rules.hardware_window_s
+    since = draft.now - HARDWARE_WINDOW_S
     cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
     if len(cases) < rules.hardware_repairs:
         return ""
-    return f"quarantine: {case.node} was lost {len(cases)} times in {rules.hardware_window_s / _DAY_S:g} days"
+    return f"quarantine: {case.node} was lost {len(cases)} times in {HARDWARE_WINDOW_S / _DAY_S:g} days"
 
 
 def _just_checked(remedy: Remedy) -> bool:
@@ -207,11 +211,11 @@ def _just_checked(remedy: Remedy) -> bool:
 def _often_repaired(case: Case, draft: Draft) -> str:
     """Return that the hardware was repaired too often; empty if it was not."""
     rules = draft.want.repair.budgets
-    since = draft.now - rules.hardware_window_s
+    since = draft.now - HARDWARE_WINDOW_S
     cases = {r.case for r in _of_machine(case, draft) if r.rung in HARDWARE and r.at > since}
     if len(cases) < rules.hardware_repairs:
         return ""
-    return f"quarantine: {case.hardware} was repaired {len(cases)} times in {rules.hardware_window_s / _DAY_S:g} days"
+    return f"quarantine: {case.hardware} was repaired {len(cases)} times in {HARDWARE_WINDOW_S / _DAY_S:g} days"
 
 
 def _often_replaced(case: Case, draft: Draft) -> str:
@@ -245,7 +249,7 @@ def time_limit(rung: Advice, rules: RepairPolicy) -> float:
     """Return how many seconds a rung has to help."""
     match rung:
         case Advice.RESTART_SERVICE:
-            return rules.budgets.restart_timeout_s
+            return RESTART_TIMEOUT_S
         case Advice.RESET_GPU:
             return rules.budgets.reset_timeout_s
         case Advice.REBOOT:

@@ -11,6 +11,7 @@ from steward.model.job import Job, JobState
 from steward.model.job_report import Lean
 from steward.model.memory import AskMemory
 from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
@@ -22,6 +23,8 @@ from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
 
 ANSWER_AGAIN_S = 2.0
+RECHECK_S = 10.0
+"""A failure whose log points to the hardware waits this much longer, for a second check."""
 SHORTEST_CHECK_S = 0.5
 CHECK_SHARE = 0.1
 """The time for fresh results of checks, as a share of the time that a run worked since its begin, or since its last
@@ -190,7 +193,7 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, fail
         draft.wake(first)
         return True
     again = Key(f"check:{ask.id}:again")
-    return _looks(again, job, first + draft.want.resume.recheck_s, draft.want.resume.check_budget_s, draft)
+    return _looks(again, job, first + RECHECK_S, CHECK_BUDGET_S, draft)
 
 
 def _judged(ask: Ask, draft: Draft) -> float:
@@ -204,7 +207,7 @@ def _judged(ask: Ask, draft: Draft) -> float:
 
 def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float, draft: Draft) -> float:
     """Return how many seconds the fresh checks may take."""
-    most_s = draft.want.resume.check_budget_s
+    most_s = CHECK_BUDGET_S
     ruled = (attempt.at for attempt in mem.attempts if attempt.restart == mem.restarts)
     since = max((at for at in (mem.started, *ruled) if at is not None), default=None)
     if failure.kind is not FailureSource.STEP or ruling.decision is not Decision.STOP or since is None:

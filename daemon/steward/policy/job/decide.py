@@ -1,4 +1,4 @@
-"""Rule on a job's failure: one pure function and a table of rules; the first rule that fits counts.
+"""Rule on a job's failure: one pure function and a table of rules. The first rule that fits counts.
 
 Signs in a job's log only support a ruling, because users can print anything: they never name a culprit and never are
 enough to resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
@@ -25,7 +25,8 @@ TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
 """The rules of ends after which no other run follows, whatever was decided before."""
 TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
-TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
+OUT_OF_TURN = "first.out_of_turn"
+TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED, OUT_OF_TURN})
 """The rules of jobs that come back although no fault ended them: other jobs have their turn first."""
 
 
@@ -220,7 +221,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.wait",
         when=lambda f: bool(f.culprits) and f.short,
         decision=WAIT,
-        text="a node failed, and too few others are free: the job starts again when its replacement is there",
+        text="a node failed, and too few others are free: the job starts again when enough are free",
     ),
     Rule(
         name="resume.no_script",

@@ -9,6 +9,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory, TakenOut
 from steward.policy.draft import Draft
+from steward.policy.facts.blame import EVIDENCE_AFTER_S, EVIDENCE_BEFORE_S
 from steward.policy.facts.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
 from steward.policy.facts.verdict import Standing, is_awaited, mode_of, standing
 from steward.policy.job.exclude import told_again_until
@@ -60,14 +61,12 @@ def evidence(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tu
     still = [replace(item, at=max(item.at, earliest)) if item.lasts else item for item in found]
     # of a node that left the job, only the fault at that time counts
     left = [_taken_out(one) for one in reach.left if one.fault]
-    return tuple(
-        item for item in [*still, *left] if earliest <= item.at <= failed_at + draft.want.resume.evidence_after_s
-    )
+    return tuple(item for item in [*still, *left] if earliest <= item.at <= failed_at + EVIDENCE_AFTER_S)
 
 
 def _earliest(reach: Reach, failed_at: float, draft: Draft) -> float:
     """Return the earliest time of evidence that counts for a failure."""
-    earliest = failed_at - draft.want.resume.evidence_before_s
+    earliest = failed_at - EVIDENCE_BEFORE_S
     # a run that seems to begin after its failure: the clock was set back
     if reach.began is None or reach.began > failed_at:
         return earliest
@@ -97,14 +96,16 @@ SHUTDOWN_S = 90.0
 
 
 def _lived_on(node: NodeName, failed_at: float, draft: Draft) -> bool:
-    """Return whether the node's agent was heard long after the failure, so that its loss explains nothing.
+    """Return whether the node was lost long after the failure, so that its loss explains nothing.
 
     Findings of checks on the node count all the same.
     """
     view, lost_at = draft.seen.agents.get(node), draft.nodes.of(node).lost_at
-    if view is None or view.connected or (lost_at is not None and abs(lost_at - failed_at) <= SHUTDOWN_S):
+    if view is None or (lost_at is not None and abs(lost_at - failed_at) <= SHUTDOWN_S):
         return False
-    return view.last_heard > failed_at + SHUTDOWN_S
+    # a connected agent may be that of the node's next machine or boot
+    heard = lost_at if view.connected else view.last_heard
+    return heard is not None and heard > failed_at + SHUTDOWN_S
 
 
 def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> list[Evidence]:

@@ -8,7 +8,7 @@ from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.blame import culprits, users_own
+from steward.policy.facts.blame import EXCLUDE_S, culprits, users_own
 from steward.policy.facts.silence import waited_for
 from steward.policy.facts.slurm_faults import hurt_since_repair
 
@@ -106,7 +106,7 @@ def _new_since(case: Case) -> float | None:
 
 def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes that broke a launch of this job and were not repaired since; Slurm leaves them in service."""
-    since = draft.now - draft.want.resume.exclude_culprits_s
+    since = draft.now - EXCLUDE_S
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     return frozenset(node for node in blamed if mem.id in hurt_since_repair(node, draft))
 

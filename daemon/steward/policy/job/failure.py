@@ -29,6 +29,8 @@ KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
 OUT_OF_MEMORY = 125
 """Slurm's own signal number for a task that the memory cgroup ended (SIG_OOM, as it fits into a wait status)."""
 
+RETRY_PROOF_S = 30.0
+"""A retry that fails sooner is not repeated: the job is requeued."""
 MOST_SIGNALS = 64
 
 
@@ -293,9 +295,9 @@ def _answers(retried: Sequence[Attempt], item: Evidence) -> bool:
 
 
 def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
-    """Return whether the last retry failed within `retry_proof_s`, and so brought nothing."""
+    """Return whether the last retry failed within `RETRY_PROOF_S`, and so brought nothing."""
     retried = last_retry(mem)
-    return retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
+    return retried is not None and failed_at <= retried.at + RETRY_PROOF_S
 
 
 def _is_same_fault(
@@ -304,7 +306,7 @@ def _is_same_fault(
     """Return whether a resume was charged for this fault already: one fault costs one resume."""
     # a retry that failed at once, or one of another step that the same fault hit
     counted = [a for a in mem.attempts if a.restart == mem.restarts and a.counted and a.decision is Decision.RETRY]
-    if not counted or failed_at > counted[-1].at + draft.want.resume.retry_proof_s:
+    if not counted or failed_at > counted[-1].at + RETRY_PROOF_S:
         return False
     return kind is not FailureSource.STEP or culprits <= counted[-1].culprits
 

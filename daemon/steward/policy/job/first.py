@@ -12,11 +12,14 @@ from dataclasses import replace
 from steward.model.action import SetNice
 from steward.model.ids import Key
 from steward.model.job import Job
-from steward.model.resume import JobMemory, Raised
+from steward.model.resume import Decision, JobMemory, Raised
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.job.decide import OUT_OF_TURN, Ruling
+from steward.policy.job.lost_place import has_grown
 from steward.policy.job.nudge import lost_its_place
+from steward.policy.job.rulings import requeue_by
 
 FIRST_FOR_S = 60.0
 """A job for which enough nodes are free has started within this time, or cannot use them."""
@@ -28,6 +31,7 @@ It is shown also of jobs below it: such a job may be lower than it looks, by a s
 """
 _MOST_PRIORITY = 2**32 - 2
 _MOST_NICE = 2**31 - 1 - 4
+GROWN = "it asks for more than its last run had: it waits for its turn like others"
 
 
 def put_first(job: Job, draft: Draft) -> None:
@@ -73,6 +77,23 @@ def _others(partition: str, draft: Draft) -> Sequence[int]:
     return draft.found.others[partition]
 
 
+def was_put_first(job: Job, mem: JobMemory) -> bool:
+    """Return whether the job's new run has started in the time for which Steward put the job first."""
+    # its nice value may be set back in the second in which it starts
+    raised = mem.raised
+    if raised is None or job.started is None or job.restarts != raised.restart + 1:
+        return False
+    return job.started <= raised.at + FIRST_FOR_S
+
+
+def end_turn(job: Job, draft: Draft) -> None:
+    """Requeue a job that was put first and has started with more than its last run had."""
+    # its user changed it after we had looked at it for the last time
+    why = Why(rule=OUT_OF_TURN, text="it went first in the queue, and was made larger meanwhile: it waits for its turn")
+    ruling = Ruling(decision=Decision.REQUEUE, why=why)
+    requeue_by(job, f"larger:{job.restarts}", ruling, draft)
+
+
 def restore_turns(draft: Draft) -> None:
     """Restore the nice value of every job that runs or had its time; leave a value that a person set since."""
     for id in jobs_needing_attention(draft):
@@ -92,16 +113,19 @@ def _restore(mem: JobMemory, raised: Raised, draft: Draft) -> None:
     if job is None or not (job.is_active or job.is_pending):
         draft.jobs[mem.id] = replace(mem, raised=None)
         return
-    over = job.is_active or raised.restored or draft.now >= raised.at + FIRST_FOR_S
+    grown = job.is_pending and has_grown(job, mem)
+    over = job.is_active or raised.restored or grown or draft.now >= raised.at + FIRST_FOR_S
     if not over:
         draft.wake(raised.at + FIRST_FOR_S)
         return
-    if job.is_active and job.nice != raised.nice:
+    is_noted = mem.restarts > raised.restart
+    if job.is_active and job.nice != raised.nice and is_noted:
         draft.jobs[mem.id] = replace(mem, raised=None)
         return
     draft.jobs[mem.id] = replace(mem, raised=replace(raised, restored=True))
     if job.nice == raised.nice and not job.is_completing and not _is_held(job):
-        text = "it runs" if job.is_active else "it did not start in time: it waits for its turn like others"
+        late = GROWN if grown else "it did not start in time: it waits for its turn like others"
+        text = "it runs" if job.is_active else late
         why = Why(rule="first.restore", text=text, evidence=(f"nice {raised.nice} -> {raised.before}",))
         key = Key(f"turn:{job.id}:{raised.restart}")
         draft.wish(SetNice(key=key, why=why, job=job.id, nice=raised.before), _AGAIN_S)

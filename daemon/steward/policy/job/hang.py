@@ -12,15 +12,19 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
+from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.text import ago
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import jobs_needing_attention, went_on
+from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.suspended import went_on
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import FailureSource, last_retry, told
 from steward.policy.job.progress import told_of
 from steward.policy.job.rulings import requeue, requeue_by
 
+PAUSES = 5.0
+"""A job hangs after this many times its usual longest pause between two steps."""
 AGAIN_S = 5.0
 """From one order to the next one for the same hang."""
 TOGETHER_S = 120.0
@@ -68,7 +72,7 @@ def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
         return mem.mode.hang_s
     if pace_s is None:
         return rules.hang_most_s
-    return min(max(rules.hang_factor * pace_s, rules.hang_least_s), rules.hang_most_s)
+    return min(max(PAUSES * pace_s, rules.hang_least_s), rules.hang_most_s)
 
 
 def hang_line(hang: Standstill, now: float) -> str:
@@ -222,10 +226,10 @@ def _look(
         order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
         draft.wish(order, AGAIN_S)
     if unchecked:
-        key, budget_s = Key(f"check:{_decided_for(hang)}"), draft.want.resume.check_budget_s
+        key = Key(f"check:{_decided_for(hang)}")
         # an order that the agent did not get is repeated; an agent that has begun with it ignores the repetition
         order_s = AGAIN_S if key in draft.seen.failures else None
-        draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=budget_s), order_s)
+        draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=CHECK_BUDGET_S), order_s)
 
 
 def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:

@@ -22,6 +22,7 @@ from steward.policy.facts.lent import lend
 from steward.policy.facts.run_end import credential_safe_at
 from steward.policy.job.first import put_first
 from steward.policy.job.fits import asked, why_blocked
+from steward.policy.job.lost_place import has_grown
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
 
@@ -75,7 +76,7 @@ def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
     text = _why_over(mem, kept, draft)
     if not text:
         draft.wake(kept.until)
-        _reserve(mem.id, kept, Why(rule="keep.renew", text="the job still waits for its replacement"), draft)
+        _reserve(mem.id, kept, Why(rule="keep.renew", text="the job still waits for nodes"), draft)
         return
     draft.jobs[mem.id] = replace(mem, kept=replace(kept, freed=draft.now, why=text), nudges=0)
     why = Why(rule="keep.free", text=text, evidence=(f"kept since {draft.now - kept.since:.0f} s",))
@@ -172,7 +173,7 @@ def _go_first(id: JobId, draft: Draft) -> None:
     if job.is_expediting or begins_later(job, draft):
         return  # it is first already, or is not to begin now
     kept = mem.kept is not None and mem.kept.freed is None
-    if kept or not lost_its_place(mem) or draft.now < not_before(mem, draft):
+    if kept or not lost_its_place(mem) or has_grown(job, mem) or draft.now < not_before(mem, draft):
         return
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):

@@ -1,7 +1,7 @@
 """Overturn rulings when a fault is found after the run's end.
 
 A machine that shuts down in good order ends its jobs first, and is found lost later. A script's failure is answered at
-once, with the knowledge of that moment. Until `resume.evidence_after_s` after the end, and as long as Slurm remembers
+once, with the knowledge of that moment. Until `EVIDENCE_AFTER_S` after the end, and as long as Slurm remembers
 the job, the job may still be requeued.
 """
 
@@ -13,8 +13,10 @@ from steward.model.job import Job, JobState
 from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.run_end import end_of
 from steward.policy.facts.stops import stopped_nodes
+from steward.policy.facts.verdict import is_awaited
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import FailureSource, told
 from steward.policy.job.launch import broken_end, nodes_that_broke
@@ -40,7 +42,7 @@ def overturn(draft: Draft) -> None:
 
 def _candidates(draft: Draft) -> list[JobId]:
     """Return the jobs with a ruling, and those that ended on nodes that were shut down or could not begin a script."""
-    stopped = stopped_nodes(draft.now - draft.want.resume.evidence_after_s, draft) | nodes_that_broke(draft)
+    stopped = stopped_nodes(draft.now - EVIDENCE_AFTER_S, draft) | nodes_that_broke(draft)
     hit = {id for id, mem in draft.jobs.items() if mem.nodes & stopped} if stopped else set()
     return sorted(hit.union(jobs_needing_attention(draft)))
 
@@ -50,7 +52,10 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
     if mem.ended is None or not job.is_over or not job.is_batch or job.restarts != mem.restarts:
         return False
     ended = end_of(mem).over or mem.ended
-    if draft.now > ended + draft.want.resume.evidence_after_s or is_another(job, mem):
+    if draft.now > ended + EVIDENCE_AFTER_S or is_another(job, mem):
+        return False
+    # until its agents are back after the head's start, the run's steps are not known
+    if any(is_awaited(node, draft) for node in mem.nodes):
         return False
     last = mem.last_attempt if mem.last_attempt and mem.last_attempt.restart == mem.restarts else None
     if job.state is JobState.COMPLETED:

@@ -8,15 +8,18 @@ from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import ended_suspended
 from steward.policy.facts.run_end import credential_safe_at, next_second
+from steward.policy.facts.suspended import ended_suspended
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list, note_constraints
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 
-GROWTH = 1.5
-BEGINS_LATER = "is to begin later, as somebody set since"
+FIRST_S, GROWTH, MOST_S = 0.3, 1.5, 5.0
+"""The pause between the first two nudges, its growth, and the longest pause ..."""
+QUICK_FOR_S, SLOW_S = 120.0, 30.0
+"""... within this time; after it, the pause while the job waits for free nodes."""
+BEGINS_LATER = "was given a later start time (scontrol update starttime)"
 UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
@@ -166,17 +169,16 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
 def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
     """Return whether to nudge now: once, and again when something changed that Slurm does not see by itself."""
     # a nudge too many costs the job its age in the queue
-    rules = draft.want.resume
     freed = mem.kept.freed if mem.kept is not None and mem.kept.freed is not None else 0.0
     began = max(mem.pending_from if mem.pending_from is not None else draft.now, not_before(mem, draft), freed)
-    quick = draft.now < began + rules.nudge_for_s
+    quick = draft.now < began + QUICK_FOR_S
     if (mem.nudges or not quick) and freed <= mem.last_nudge and not _may_help(job, mem, exclude, draft):
         return False
     if quick:
-        pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
+        pause = min(MOST_S, FIRST_S * GROWTH ** min(max(mem.nudges - 1, 0), 30))
         due = max(mem.last_nudge + pause, next_second(mem.last_nudge))
     else:
-        due = mem.last_nudge + rules.nudge_slow_s
+        due = mem.last_nudge + SLOW_S
     draft.wake(due)
     return draft.now >= due
 

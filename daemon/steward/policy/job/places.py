@@ -14,7 +14,7 @@ from steward.model.reservation import HOT_PREFIX, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits, users_own
-from steward.policy.guards.budget import needs_approval
+from steward.policy.guards.approval import needs_approval
 from steward.policy.job.exclude import needs, own_reservation
 from steward.policy.job.fits import fit_of, is_kept
 

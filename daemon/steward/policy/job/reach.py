@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import chain
 
-from steward.model.ask import Ask
+from steward.model.ask import Ask, OptedIn
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.job_report import TaskExit
@@ -56,12 +56,14 @@ def of_script(job: Job, mem: JobMemory, failed_at: float, exits: Collection[Task
     """Return the reach of a batch script: its host, and the nodes of steps that failed shortly before it.
 
     It is the whole run if no step is known, because the script's tasks may be anywhere (`mpirun` over ssh, `torchrun`
-    by pdsh), or if the nodes of a failed step are not known. A step that ran again, or that did not ask, does not
-    count.
+    by pdsh), if the nodes of a failed step are not known, or if nothing asks when a step fails (`srun --async`). A step
+    that ran again, or that did not ask, does not count.
     """
     run = of_run(job, mem)
     asked = [one for one in mem.attempts if one.restart == mem.restarts and one.step]
-    if job.batch_host is None or not (asked or _has_steps(job, mem, draft)):
+    told = _told_of(job, mem, draft)
+    has_steps = asked or any(word.has_steps for word in told)
+    if job.batch_host is None or not has_steps or any(word.has_detached for word in told):
         return run
     failed = [one for one in asked if _may_be_why(one, failed_at)]
     is_known = all(one.nodes for one in failed) and {one.step for one in exits} <= {one.step for one in asked}
@@ -76,7 +78,7 @@ def _may_be_why(step: Attempt, failed_at: float) -> bool:
     return step.decision is Decision.STOP and at >= failed_at - CAUSE_S
 
 
-def _has_steps(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Return whether an agent of the job's nodes reported a step of this run."""
+def _told_of(job: Job, mem: JobMemory, draft: Draft) -> list[OptedIn]:
+    """Return what agents of the job's nodes reported of this run."""
     words = draft.overview.opted_in.get(job.id, ())
-    return any(word.has_steps and word.restart == mem.restarts for word in words if word.uid == mem.uid)
+    return [word for word in words if word.uid == mem.uid and word.restart == mem.restarts]

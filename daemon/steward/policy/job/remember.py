@@ -1,4 +1,4 @@
-"""Remember the jobs that opted in, by their own option or the site's default, and decide which reports on a job count.
+"""Remember the jobs that opted in, by their own option or the site's default.
 
 Only the job's nodes and the host from which its user submitted it may report on a job: a node in an attacker's hands
 can say anything, and of jobs that do not run on it nothing counts.
@@ -14,6 +14,7 @@ from steward.model.job import Job, JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
+from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_run, words_that_count
 from steward.policy.facts.run_end import bystander
 from steward.policy.job.launch import is_broken_launch
@@ -153,7 +154,7 @@ def _just_failed(job: Job, draft: Draft) -> bool:
     """Return whether the job's run began and failed a moment ago, between two looks."""
     if job.ended is None or (job.state in _SETTLED and not is_broken_launch(job, draft)):
         return False
-    return draft.now <= job.ended + draft.want.resume.evidence_after_s
+    return draft.now <= job.ended + EVIDENCE_AFTER_S
 
 
 def _leader(id: JobId, draft: Draft) -> JobId:

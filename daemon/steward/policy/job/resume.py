@@ -11,16 +11,20 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import jobs_needing_attention, suspended_s
+from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
+from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
+from steward.policy.job.first import end_turn, was_put_first
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
 from steward.policy.job.leaving import forgive_blind_time, note_look
+from steward.policy.job.lost_place import has_grown, size_of
 from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
@@ -138,14 +142,18 @@ def _note_run(job: Job, draft: Draft) -> None:
         mem = draft.jobs[job.id] = _resumed(job, mem, draft)
     if same_run and _is_as_remembered(job, mem):
         return
+    is_out_of_turn = not same_run and was_put_first(job, mem) and has_grown(job, mem)
     nodes = mem.nodes | job.nodes if same_run else job.nodes
     parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
     excised = mem.excised | (nodes - job.nodes)
     followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
     followed = replace(followed, taken_out=_taken_out(nodes - job.nodes, mem.taken_out if same_run else (), draft))
     followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
+    followed = replace(followed, size=size_of(job, mem.size if same_run else None))
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
+    if is_out_of_turn:
+        end_turn(job, draft)
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
@@ -164,6 +172,7 @@ def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
     """Return whether the run goes on with the nodes that it had, as usual."""
     may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
+    may_change = may_change or mem.size is None or mem.size.limit_s != job.time_limit_s
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
@@ -245,7 +254,7 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
     if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
         _end(job.id, f"{job.state.value}", draft)
-    elif not job.is_completing or draft.now > over + draft.want.resume.evidence_after_s:
+    elif not job.is_completing or draft.now > over + EVIDENCE_AFTER_S:
         _rule_late(job, mem, over, draft)
 
 
@@ -269,7 +278,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
 
 def _why_given_up(job: Job, draft: Draft) -> str:
     """Return why the requeue is given up: Slurm refused it, or it took too long; empty while it may still come."""
-    error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
+    error, most_s = draft.seen.failures.get(requeue_key(job), ""), EVIDENCE_AFTER_S
     # a refusal counts only if Slurm shows that the job may be requeued
     if job.requeue and is_refusal(error):
         return error
@@ -280,10 +289,10 @@ def _why_given_up(job: Job, draft: Draft) -> str:
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
     """Carry out a ruling on an ended run; one without evidence waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
-    until = over + (rules.evidence_after_s if stops else rules.detect_s)
+    until = over + (EVIDENCE_AFTER_S if stops else rules.detect_s)
     if ruling.open and draft.now <= until:
         draft.wake(until + 0.1)
-    elif stops or draft.now > done_since(job, draft) + rules.evidence_after_s:
+    elif stops or draft.now > done_since(job, draft) + EVIDENCE_AFTER_S:
         if stops and ruling.why.rule != CANCELLED:
             keep_ruling(job.id, decided_for, ruling, draft)
         _end(job.id, f"{job.state.value}", draft)

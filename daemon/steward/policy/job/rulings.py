@@ -8,8 +8,8 @@ from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory, what_failed
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import suspended_s
-from steward.policy.facts.blame import users_own
+from steward.policy.facts.blame import EVIDENCE_AFTER_S, users_own
+from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list
 
@@ -91,7 +91,7 @@ def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Dr
     promised = mem.promised
     if promised is None or ruling.why.rule in NO_MORE:
         return None
-    return promised if failed_at <= promised.at + draft.want.resume.evidence_after_s else None
+    return promised if failed_at <= promised.at + EVIDENCE_AFTER_S else None
 
 
 def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None) -> None:

@@ -1,4 +1,4 @@
-"""BatchAddClusterNodes: more instances by number; the caller gets their logical ids at once."""
+"""BatchAddClusterNodes: more instances by number. The caller gets their logical ids at once."""
 
 import hashlib
 import json

@@ -14,7 +14,7 @@ from steward.model.node_names import fold
 from steward.model.order import Approve, ChangeRun, CheckDeep, OrderAnswer, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
 from steward.policy.facts.run_rules import rules_of
-from steward.policy.guards.budget import needs_approval
+from steward.policy.guards.approval import needs_approval
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 

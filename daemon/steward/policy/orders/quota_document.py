@@ -18,7 +18,7 @@ def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> OrderAnswer:
     Raises Refusal if one part of it is not possible, or if a quota was changed since the document was shown.
     """
     if order.based_on not in ("", fingerprint(draft.quotas, draft.scheduler)):
-        raise conflict("Somebody changed the quotas since this was shown: look at the difference again.")
+        raise conflict("The quotas changed since this was shown: look at the difference again.")
     check_repeated((name for name, _ in order.quotas), "ComputeQuotas")
     if order.scheduler is not None:
         _scheduler(*order.scheduler, draft)

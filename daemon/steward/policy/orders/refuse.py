@@ -127,7 +127,7 @@ def check_source(group: Group, rules: CapacityPolicy) -> None:
     pool = rules.pools.get(group.name)
     if pool is None and not rules.has_provider:
         raise invalid(
-            f"Instance group {group.name}: nobody makes its machines. Add a [[groups]] table of this name to "
+            f"Instance group {group.name}: no provider is configured. Add a [[groups]] table of this name to "
             "steward.toml, or set capacity.provider."
         )
     if pool is not None and pool.nodes and group.goal.target > len(pool.nodes):

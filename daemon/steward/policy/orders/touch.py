@@ -169,7 +169,7 @@ def _repair_refusal(slot: SlotRecord, node: Node | None, draft: OrderDraft) -> t
         return NodeRefusal.BAD_STATUS, f"{slot.node} is under repair already (case {case.id}: {case.step.value})"
     if case is None and node.is_foreign:
         reason = node.reason.text if node.reason else "no reason given"
-        return NodeRefusal.BAD_STATUS, f"somebody else took {slot.node} out of service ({reason})"
+        return NodeRefusal.BAD_STATUS, f"{slot.node} is out of service, and not by Steward ({reason}): resume it first"
     return None
 
 

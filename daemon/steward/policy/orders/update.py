@@ -145,7 +145,7 @@ def _check(order: UpdateSoftware, draft: OrderDraft) -> None:
     if order.wait_s < 0:
         raise invalid("DeploymentConfig: WaitIntervalInSeconds must not be negative.")
     if order.alarms and not draft.rules.has_alarm_command:
-        raise invalid("AutoRollbackConfiguration: this head asks nobody about alarms; set capacity.alarms.")
+        raise invalid("AutoRollbackConfiguration: no alarm command is configured; set capacity.alarms.")
 
 
 def _is_sane(batch: BatchSize) -> bool:

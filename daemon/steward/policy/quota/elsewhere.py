@@ -11,7 +11,7 @@ from steward.model.accounting import Accounting, Association, Tres
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.policy.draft import Draft
-from steward.policy.quota.flavors import parse_tres
+from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.requests import Unit, holds_nodes
 
 

@@ -1,4 +1,4 @@
-"""Evictions: a job is signalled, given its grace time and requeued; or Slurm's own preemption does that.
+"""Evictions: a job is signalled, given its grace time and requeued, by Steward or by Slurm's preemption.
 
 Each eviction is remembered from the moment of the choice, so that only one job is evicted for one demand, and the job's
 owner can read why.

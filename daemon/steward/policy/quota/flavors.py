@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 from steward.model.ids import NodeName
@@ -16,7 +15,6 @@ from steward.policy.draft import Draft
 
 _GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.+-]+?))?:(?P<count>\d+)(?=$|,|\()")
 _READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
-_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024, "P": 1024**3}
 
 
 class Gpus(NamedTuple):
@@ -30,20 +28,6 @@ class Gpus(NamedTuple):
 def gpus_of(gres: str) -> tuple[Gpus, ...]:
     """Return the accelerators in a Gres text: `gpu:l4:4(S:0-1),shard:8`."""
     return tuple(Gpus(match["type"] or "", int(match["count"])) for match in _GRES.finditer(gres))
-
-
-@lru_cache(maxsize=16384)
-def parse_tres(text: str) -> Mapping[str, int]:
-    """Return `cpu=48,mem=96G,gres/gpu:l4=2` as numbers (memory in MiB), without unreadable parts."""
-    found: dict[str, int] = {}
-    for word in text.split(","):
-        name, _, amount = word.partition("=")
-        unit = _UNITS.get(amount[-1:], 0) if amount[-1:].isalpha() else 1
-        try:
-            found[name] = int(float(amount[:-1] if amount[-1:].isalpha() else amount) * unit)
-        except (ValueError, OverflowError):
-            continue
-    return MappingProxyType(found)
 
 
 class Flavors:

@@ -10,8 +10,8 @@ from steward.model.accounting import QOS_PREFIX, Accounting, Tres, guaranteed_qo
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.policy.draft import Draft
+from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.elsewhere import above, is_ours
-from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.requests import Unit
 
 BELIEVED_S = 120.0

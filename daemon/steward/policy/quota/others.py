@@ -11,8 +11,9 @@ from steward.model.action import SetTeam
 from steward.model.quota import CPU, GPU, Resource, kind_of, machine_type_of, resource
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.edits import edit_key
-from steward.policy.quota.flavors import gpus_of, parse_tres
+from steward.policy.quota.flavors import gpus_of
 from steward.policy.quota.limits import WantedTeam
 from steward.policy.quota.requests import add, holds_nodes
 from steward.policy.quota.turn import Turn

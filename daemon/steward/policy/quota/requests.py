@@ -13,7 +13,8 @@ from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, machine_type_of, profile_of, resource
 from steward.policy.draft import Draft
-from steward.policy.quota.flavors import Flavors, parse_tres
+from steward.policy.facts.tres import parse_tres
+from steward.policy.quota.flavors import Flavors
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([^\s,;]+)")

@@ -23,6 +23,8 @@ from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 delays a requeued job by 121 s."""
+REBALANCE_AFTER_S = 600.0
+"""A job is evicted for a fairer share only after it ran this long, and one within this time."""
 ASKED_S = 10.0
 """How long an answer of Slurm's counts."""
 
@@ -248,9 +250,8 @@ def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
 
 def _rebalance_before(draft: Draft) -> float | None:
     """Return before which time jobs must have started to be evicted for a fairer share; None: no job may now."""
-    rules = draft.want.quota
-    if not rules.rebalance:
+    if not draft.want.quota.rebalance:
         return None
     all_of = (each for memory in draft.quota_jobs.values() for each in memory.evictions)
     last = max((each.at for each in all_of if each.cause is Reclaimed.REBALANCE), default=0.0)
-    return draft.now - rules.rebalance_after_s if draft.now >= last + rules.rebalance_after_s else None
+    return draft.now - REBALANCE_AFTER_S if draft.now >= last + REBALANCE_AFTER_S else None

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from steward.model.setting_types import FullPath, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import FullPath, Words
 from steward.model.settings.errors import problems_in
 from steward.ports import Permanent
 

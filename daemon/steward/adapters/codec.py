@@ -1,20 +1,25 @@
-"""Frozen dataclasses to records of frames and back, within the bounds on their fields (`model/bounds.py`).
+"""Frozen dataclasses to JSON-shaped values and back.
 
-Input is hostile: a record is read whole, or refused with one clear line. Unknown keys are ignored.
+`FrameCodec` is for what other machines send: hostile, and read within the bounds on the fields (`model/bounds.py`),
+whole or refused with one clear line. `codec` is for what this machine keeps, in the store and in its settings file:
+without bounds, and a missing field takes its default. Both leave unknown keys out.
 """
 
 import dataclasses
 import logging
 import math
+import operator
 import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from steward.adapters.wire.frames import Frame, Malformed
 from steward.model import bounds
+from steward.model.port_error import Permanent
 from steward.model.text import printable, shown
 
 T = TypeVar("T")
@@ -24,14 +29,22 @@ log = logging.getLogger(__name__)
 _ABSENT: Any = object()
 _TEXT = 128
 _LINES = re.compile(r"[\n\t -~]*")
+_VALUE = operator.attrgetter("value")
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _MOST = 1e15
 _LONGEST = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
 """The bounds of a text that limit its length."""
 
 
-class _Shape(NamedTuple):
-    """How a field's value is written and read. `read` gets the value in the record (None if missing), and the key."""
+Frame = dict[str, Any]
+
+
+class Malformed(Permanent):
+    """The peer sent what no Steward sends; close the connection."""
+
+
+class Shape(NamedTuple):
+    """How a value is written and read. `read` gets the value in the record (None if missing), and the key."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any, str], Any]
@@ -40,7 +53,7 @@ class _Shape(NamedTuple):
 class _Field(NamedTuple):
     name: str
     key: str
-    shape: _Shape
+    shape: Shape
     absent: Any
     """The value if the key is missing; `_ABSENT` means the same as for null."""
     age: bounds.Age | None = None
@@ -162,7 +175,7 @@ def _marks(hint: Any) -> tuple[Any, dict[type, Any]]:
     return hint, marks
 
 
-def _shape(base: Any, marks: dict[type, Any]) -> _Shape:
+def _shape(base: Any, marks: dict[type, Any]) -> Shape:
     origin = get_origin(base)
     if origin in (Union, types.UnionType):
         return _optional(base, marks)
@@ -173,12 +186,12 @@ def _shape(base: Any, marks: dict[type, Any]) -> _Shape:
     if base is float:
         return _float(marks)
     if base is bool:
-        return _Shape(_same, _lenient if bounds.Lenient in marks else _bool)
+        return Shape(_same, _lenient if bounds.Lenient in marks else _bool)
     if base is int:
         low, high = dataclasses.astuple(marks.get(bounds.Range, bounds.Range()))
-        return _Shape(_same, lambda value, key: _whole(value, key, low, high))
+        return Shape(_same, lambda value, key: _whole(value, key, low, high))
     if isinstance(base, type) and issubclass(base, Enum):
-        return _Shape(lambda value: value.value, lambda value, key: _word(base, value, key))
+        return Shape(_VALUE, lambda value, key: _word(base, value, key))
     if base is str or bounds.Parsed in marks:
         return _words(base, marks)
     raise TypeError(f"{base} cannot be in a frame")
@@ -188,22 +201,17 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _optional(base: Any, marks: dict[type, Any]) -> _Shape:
-    (hint,) = (one for one in get_args(base) if one is not type(None))
-    inner, more = _marks(hint)
-    write, read = _shape(inner, marks | more)
-    return _Shape(
-        lambda value: None if value is None else write(value),
-        lambda value, key: None if value is None else read(value, key),
-    )
+def _optional(base: Any, marks: dict[type, Any]) -> Shape:
+    inner, more = _marks(_not_none(base))
+    return _or_none(_shape(inner, marks | more))
 
 
-def _nested(base: Any) -> _Shape:
+def _nested(base: Any) -> Shape:
     codec = FrameCodec(base)
-    return _Shape(codec.write, lambda value, _: codec.read(value))
+    return Shape(codec.write, lambda value, _: codec.read(value))
 
 
-def _list(base: Any, marks: dict[type, Any]) -> _Shape:
+def _list(base: Any, marks: dict[type, Any]) -> Shape:
     """Return how a tuple or set is written and read; a set is sent in order."""
     make, inner, more = get_origin(base), *_marks(get_args(base)[0])
     write, read = _shape(inner, more)
@@ -219,47 +227,46 @@ def _list(base: Any, marks: dict[type, Any]) -> _Shape:
         name = called or key
         return make([read(one, name) for one in _items(value, key, bound.limit)])
 
-    return _Shape(told, understood)
+    return Shape(told, understood)
 
 
-def _float(marks: dict[type, Any]) -> _Shape:
+def _float(marks: dict[type, Any]) -> Shape:
     seconds = marks.get(bounds.Seconds)
     if seconds is not None:
         most = seconds.most
-        return _Shape(_same, lambda value, key: 0.0 if value is None else _within(_number(value, key), most))
+        return Shape(_same, lambda value, key: 0.0 if value is None else _within(_number(value, key), most))
     if bounds.Age in marks:
         most = marks[bounds.Age].most
-        return _Shape(_same, lambda value, key: _within(_number(value, key), most))
+        return Shape(_same, lambda value, key: _within(_number(value, key), most))
     if bounds.NanIsNull in marks:
-        return _Shape(
+        return Shape(
             lambda value: value if math.isfinite(value) else None,
             lambda value, key: math.nan if value is None else _number(value, key),
         )
-    return _Shape(_same, _number)
+    return Shape(_same, _number)
 
 
-def _words(base: Any, marks: dict[type, Any]) -> _Shape:
+def _words(base: Any, marks: dict[type, Any]) -> Shape:
     if bounds.Free in marks:
-        return _Shape(_same, _free)
+        return Shape(_same, _free)
     limit = next((marks[kind].limit for kind in _LONGEST if kind in marks), _TEXT)
     if bounds.Lines in marks:
-        return _Shape(_same, lambda value, key: _lines(value, key, limit))
+        return Shape(_same, lambda value, key: _lines(value, key, limit))
     write = _written(base, marks, limit)
     if bounds.Form in marks:
-        return _Shape(write, _formed(marks[bounds.Form], limit))
+        return Shape(write, _formed(marks[bounds.Form], limit))
     if bounds.Parsed in marks:
-        return _Shape(write, _parsed(base, marks[bounds.Parsed].parse, limit))
-    return _Shape(write, lambda value, key: _text(value, key, limit))
+        return Shape(write, _parsed(base, marks[bounds.Parsed].parse, limit))
+    return Shape(write, lambda value, key: _text(value, key, limit))
 
 
 def _written(base: Any, marks: dict[type, Any], limit: int) -> Callable[[Any], Any]:
-    if base is not str:
-        return lambda value: value.text
+    text = _same if base is str else operator.attrgetter("text")
     if bounds.Printable in marks:
-        return lambda value: printable(value, limit)
+        return lambda value: printable(text(value), limit)
     if bounds.Uncut in marks:
-        return lambda value: value if printable(value, limit) == value else ""
-    return _same
+        return lambda value: text(value) if printable(text(value), limit) == text(value) else ""
+    return text
 
 
 def _formed(form: bounds.Form, limit: int) -> Callable[[Any, str], str]:
@@ -351,3 +358,103 @@ def _word(kind: Any, value: Any, key: str) -> Any:
         return kind(value)
     except ValueError:
         raise Malformed(f"{key}={shown(value)} is not a known value") from None
+
+
+# What this machine keeps, by type alone
+
+
+def encode(kind: Any, value: Any) -> Any:
+    """Return the value in JSON's types: `decode(kind, encode(kind, value)) == value`."""
+    return codec(kind).write(value)
+
+
+def decode(kind: Any, stored: Any, where: str = "") -> Any:
+    """Return the value. Raises ValueError (or TypeError, KeyError) if `stored` is not from `encode` for `kind`.
+
+    The error names the place below `where`.
+    """
+    return codec(kind).read(stored, where)
+
+
+@cache
+def codec(kind: Any) -> Shape:
+    """Return how values of a type are kept. Raises TypeError for a type that is not understood.
+
+    An unknown word of an Enum raises ValueError, because half a case is worse than none.
+    """
+    kind, _ = _marks(kind)
+    origin, args = get_origin(kind), get_args(kind)
+    if kind in (str, int, bool):
+        return Shape(_same, lambda stored, key: _typed(kind, stored, key))
+    if kind is float:
+        return Shape(_same, lambda stored, key: float(_typed((int, float), stored, key)))
+    if kind is Path:
+        return Shape(str, lambda stored, key: Path(_typed(str, stored, key)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return Shape(_VALUE, lambda stored, _: kind(stored))
+    if dataclasses.is_dataclass(kind):
+        return _kept_record(kind)
+    if origin in (Union, types.UnionType) and len(args) == 2 and types.NoneType in args:
+        return _or_none(codec(_not_none(kind)))
+    if origin in (tuple, frozenset):
+        return _kept_list(origin, args)
+    if origin in (Mapping, dict):
+        return _kept_mapping(*args)
+    raise TypeError(f"{kind!r} cannot be kept")
+
+
+def _kept_record(kind: Any) -> Shape:
+    hints = typing.get_type_hints(kind)
+    fields = [(field.name, *codec(hints[field.name])) for field in dataclasses.fields(kind)]
+
+    def read(stored: Any, key: str) -> Any:
+        record, above = _typed(dict, stored, key), f"{key}." if key else ""
+        return kind(**{name: of(record[name], above + name) for name, _, of in fields if name in record})
+
+    return Shape(lambda value: {name: write(getattr(value, name)) for name, write, _ in fields}, read)
+
+
+def _kept_list(make: Any, args: tuple[Any, ...]) -> Shape:
+    if make is tuple and args[1:] != (Ellipsis,):
+        items = [codec(arg) for arg in args]
+        return Shape(
+            lambda value: [item.write(one) for item, one in zip(items, value, strict=True)],
+            lambda stored, key: tuple(item.read(one, key) for item, one in zip(items, stored, strict=True)),
+        )
+    write, read = codec(args[0])
+    order: Callable[[Any], Any] = _same if make is tuple else lambda told: sorted(told, key=str)
+    return Shape(
+        lambda value: order([write(one) for one in value]),
+        lambda stored, key: make([read(one, key) for one in _typed(list, stored, key)]),
+    )
+
+
+def _kept_mapping(key_kind: Any, kind: Any) -> Shape:
+    """Return how a mapping is kept: as a list of pairs, because JSON's keys are text only."""
+    name, item = codec(key_kind), codec(kind)
+    return Shape(
+        lambda value: [[name.write(k), item.write(v)] for k, v in value.items()],
+        lambda stored, key: types.MappingProxyType({name.read(k, key): item.read(v, key) for k, v in stored}),
+    )
+
+
+def _typed(kind: Any, stored: Any, key: str) -> Any:
+    if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
+        wanted = kind.__name__ if isinstance(kind, type) else "number"
+        raise ValueError(f"{key} = {stored!r}: use a {wanted}")
+    return stored
+
+
+# For both
+
+
+def _not_none(optional: Any) -> Any:
+    return next(one for one in get_args(optional) if one is not types.NoneType)
+
+
+def _or_none(inner: Shape) -> Shape:
+    write, read = inner
+    return Shape(
+        lambda value: None if value is None else write(value),
+        lambda value, key: None if value is None else read(value, key),
+    )

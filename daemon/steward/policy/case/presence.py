@@ -1,0 +1,70 @@
+"""Remember which machine is behind each node, and which nodes are away on purpose."""
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from steward.model.events import Level
+from steward.model.ids import InstanceId, NodeName
+from steward.model.node_names import fold
+from steward.policy.draft import Draft
+from steward.policy.facts.verdict import monitored_nodes
+from steward.policy.traits import Trait
+
+_LONGEST_NAMES = 200
+
+
+def remember_agents(draft: Draft) -> None:
+    """Remember the machine behind each node, so that it is missed if it does not come back after a restart."""
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
+    if draft.ground.is_known("agents", of):
+        return
+    new = [
+        (name, who) for name, who in agents.told.items() if name in draft.seen.nodes and draft.agents.get(name) != who
+    ]
+    for name, who in new:
+        draft.agents[name] = who
+    _tell_twins({who.instance for _, who in new}, draft)
+    draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
+    if draft.agents.unchanged is not None:
+        draft.ground.note("agents", of)
+
+
+def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
+    """Warn of nodes whose machines have the same id: they are told apart by their names alone."""
+    found = defaultdict[InstanceId, list[NodeName]](list)
+    for name, who in draft.agents.items() if came else ():
+        if who.instance in came:
+            found[who.instance].append(name)
+    for instance, names in sorted(found.items()):
+        if len(names) > 1:
+            what = f"{fold(names)[:_LONGEST_NAMES]} have the same machine id {instance}"
+            why = (
+                "clones of one disk or image, or several nodes on one machine; they are told apart by their names alone"
+            )
+            remedy = "give each its own (`systemd-machine-id-setup`, or a file named in agent.instance_id_file)"
+            text = f"{what}: {why}: {remedy}"
+            draft.tell("agent.twins", text, once=f"twins:{instance}", level=Level.WARNING, node=min(names))
+
+
+def note_leaves(draft: Draft) -> None:
+    """Remember which agents were told to end, for a head that starts before they are back."""
+    for name in monitored_nodes(draft):
+        view = draft.seen.agents.get(name)
+        if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
+            draft.nodes.note(name, left_us=view.lost_at)
+    for name in sorted(draft.overview.remembered("left_us")):
+        view = draft.seen.agents.get(name)
+        if view is not None and view.incarnation is not None and (view.connected or not view.leaves):
+            draft.nodes.note(name, left_us=None)
+
+
+def note_absences(draft: Draft) -> None:
+    """Note which nodes are away on purpose (power saving, a reboot, maintenance), and when one is back."""
+    # the silence of an absent node says nothing, and the agent of one that is back needs a while to come
+    away, before = draft.ground.nodes.having(Trait.AWAY), draft.overview.remembered("away_since")
+    for name in sorted(away - before):
+        draft.nodes.note(name, away_since=draft.now)
+    for name in sorted(before - away):
+        if name in draft.seen.nodes:
+            draft.nodes.note(name, away_since=None, back_at=draft.now)

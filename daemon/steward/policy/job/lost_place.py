@@ -1,0 +1,52 @@
+"""Whether a job that lost its place asks for no more than the run that lost it had.
+
+A user may change a waiting job. One that has grown is another claim on the cluster: it waits for its turn like others.
+"""
+
+from dataclasses import replace
+
+from steward.model.job import Job
+from steward.model.resume import JobMemory, RunSize
+from steward.policy.facts.tres import parse_tres
+
+_COMPARED = ("cpu", "mem")
+_GRES = "gres/"
+
+
+def size_of(job: Job, before: RunSize | None = None) -> RunSize:
+    """Return what the run of an active job has, lost nodes included; `before` is what was known of the same run."""
+    if before is not None:
+        return replace(before, limit_s=job.time_limit_s)  # only operators and Steward give a running job more
+    return RunSize(
+        partition=job.partition,
+        nodes=max(job.node_count, len(job.nodes)),
+        limit_s=job.time_limit_s,
+        tres=job.allocated,
+        exclusive=job.exclusive,
+    )
+
+
+def has_grown(job: Job, mem: JobMemory) -> bool:
+    """Return whether the job asks for more than its last run had, or has more."""
+    had = mem.size
+    if had is None:
+        return True
+    return (
+        had.partition not in job.partition.split(",")
+        or max(job.node_count, job.most_nodes, len(job.nodes)) > had.nodes
+        or (had.limit_s is not None and (job.time_limit_s is None or job.time_limit_s > had.limit_s))
+        or (job.exclusive and not had.exclusive)
+        or _has_more(job.allocated or job.requested, had.tres)
+    )
+
+
+def _has_more(text: str, before: str) -> bool:
+    """Return whether these resources are more of processors, memory or generic resources."""
+    had = parse_tres(before)
+    if not had:
+        return False
+    return any(
+        amount > had.get(name, 0)
+        for name, amount in parse_tres(text).items()
+        if name.startswith(_GRES) or (name in _COMPARED and name in had)
+    )
