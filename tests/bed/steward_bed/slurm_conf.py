@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 NO_PARTITIONS = "# Written by Steward; no partition yet.\n"
 CPUS = 8
 _MEMORY_MB = 4096
-_GPUS = re.compile(r"\bGres=gpu:(?:(?P<kind>[A-Za-z0-9_.-]+):)?(?P<count>[1-8])\b")
+_GPUS = re.compile(r"(?:\bGres=|,)gpu:(?:(?P<kind>[A-Za-z0-9_.-]+):)?(?P<count>[1-8])\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +170,12 @@ def gres_conf(spec: BedSpec, device: str) -> str:
 
 
 def _gres(who: str, words: str, device: str) -> str:
-    found = _GPUS.search(words)
-    if found is None:
-        return ""
-    kind = f" Type={found['kind']}" if found["kind"] else ""
-    return f"{who}Name=gpu{kind} File={device}[0-{int(found['count']) - 1}]\n"
+    lines, first = "", 0
+    for found in _GPUS.finditer(words):
+        kind, last = f" Type={found['kind']}" if found["kind"] else "", first + int(found["count"]) - 1
+        lines += f"{who}Name=gpu{kind} File={device}[{first}-{last}]\n"
+        first = last + 1
+    return lines
 
 
 def memory_mb() -> int:
