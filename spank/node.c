@@ -93,8 +93,7 @@ static bool _mode_from(spank_t spank, const char *variable,
 	struct word_fault fault;
 	char text[RESUME_TEXT_MAX];
 
-	if (spank_getenv(spank, variable, text, sizeof(text)) !=
-	    ESPANK_SUCCESS)
+	if (spank_getenv(spank, variable, text, sizeof(text)) != ESPANK_SUCCESS)
 		return false;
 	if (resume_parse(text, mode, &fault))
 		return true;

@@ -19,12 +19,8 @@ from steward.model.port_error import Unsent as Unsent
 if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from steward.model.action import (
-        Action,
-        AgentAction,
-        AgentsAction,
-        NudgeJob,
-    )
+    from steward.model.action import NudgeJob
+    from steward.model.agent_action import Action, AgentAction, AgentsAction
     from steward.model.ask import Answer, Ask, OptedIn
     from steward.model.case import Case
     from steward.model.events import Event

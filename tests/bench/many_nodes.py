@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from steward.adapters.slurm import records
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, JobId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.health import Incarnation

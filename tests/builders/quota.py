@@ -6,7 +6,8 @@ from typing import Any
 
 from steward.model.accounting import Account as AccountRecord
 from steward.model.accounting import Accounting, Association, Capabilities, Qos
-from steward.model.action import Action, Caps, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action import Caps, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.agent_action import Action
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.machine_types import MachineType

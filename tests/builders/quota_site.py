@@ -5,7 +5,6 @@ from typing import Any
 
 from steward.model.accounting import Association, Capabilities, Qos
 from steward.model.action import (
-    Action,
     DropQos,
     DropTeam,
     MarkJob,
@@ -16,6 +15,7 @@ from steward.model.action import (
     SetTeam,
     SignalJob,
 )
+from steward.model.agent_action import Action
 from steward.model.ids import NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase

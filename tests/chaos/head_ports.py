@@ -4,16 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steward.model.action import (
-    Action,
-    AgentAction,
-    AgentsAction,
-    AnswerAsk,
-    BackUpNode,
-    LaunchInstance,
-    RebootInstance,
-    TerminateInstance,
-)
+from steward.model.action import AnswerAsk, BackUpNode, LaunchInstance, RebootInstance, TerminateInstance
+from steward.model.agent_action import Action, AgentAction, AgentsAction
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from steward.model.action import Action, AnswerAsk, LaunchInstance, ReturnNode
+from steward.model.action import AnswerAsk, LaunchInstance, ReturnNode
+from steward.model.agent_action import Action
 from steward.model.ask import Answer
 from steward.model.desired import Desired
 from steward.model.events import Event

@@ -10,7 +10,6 @@ from steward.accounting_port import AccountingPort
 from steward.adapters.slurm import narrow, rules
 from steward.model.accounting import Accounting
 from steward.model.action import (
-    Action,
     CancelReplica,
     ExtendLimit,
     ForgetNode,
@@ -24,6 +23,7 @@ from steward.model.action import (
     SignalJob,
     SubmitDeep,
 )
+from steward.model.agent_action import Action
 from steward.model.fit import UNKNOWN, Fit, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job

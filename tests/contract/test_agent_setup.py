@@ -18,7 +18,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
 from steward.head.piece_files import SetupLogs
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.observed import AgentView
 from steward.model.setup import Lifecycle, SetupReport, SetupState

@@ -11,7 +11,8 @@ import pytest
 from steward.adapters.store import rows
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
-from steward.model.action import Action, DrainNode, LaunchInstance
+from steward.model.action import DrainNode, LaunchInstance
+from steward.model.agent_action import Action
 from steward.model.case import Case, Step, Trigger
 from steward.model.events import Event, Level
 from steward.model.ids import CaseId, JobId, Key, NodeName

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from steward.model.action import Action, ReleaseNodes, ReserveNodes, SubmitDeep
+from steward.model.action import ReleaseNodes, ReserveNodes, SubmitDeep
+from steward.model.agent_action import Action
 from steward.model.deep import DEEP_PREFIX, DeepReport, Measure
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from steward.model.action import Action, CancelReplica, ResizeRun, SubmitReplica
+from steward.model.action import CancelReplica
+from steward.model.agent_action import Action, ResizeRun, SubmitReplica
 from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity, ElasticRun, ElasticWord, FailedSubmit, replica_comment
 from steward.model.events import Event

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory

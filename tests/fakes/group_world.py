@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 
 from steward.model.action import (
-    Action,
     BackUpNode,
     DownNode,
     DrainNode,
@@ -11,9 +10,9 @@ from steward.model.action import (
     LaunchInstance,
     ReturnNode,
     SetGate,
-    SetUpNode,
     SignalJob,
 )
+from steward.model.agent_action import Action, SetUpNode
 from steward.model.ids import JobId, NodeName
 from steward.model.node import Node, NodeBase
 from steward.model.observed import Observed

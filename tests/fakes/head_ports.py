@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action, AgentAction, AgentsAction
+from steward.model.agent_action import Action, AgentAction, AgentsAction
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName

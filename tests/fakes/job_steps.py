@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from steward.model.action import CollectStacks
+from steward.model.agent_action import CollectStacks
 from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import JobId, NodeName

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from steward.model.action import MendNode
+from steward.model.agent_action import MendNode
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from steward.model.action import Action, CancelReplica, ResizeRun, SubmitReplica
+from steward.model.action import CancelReplica
+from steward.model.agent_action import Action, ResizeRun, SubmitReplica
 from steward.model.elastic import Activity, ElasticWord, replica_comment
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, Starter
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, Key, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState

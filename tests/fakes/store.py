@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.ledger import Run

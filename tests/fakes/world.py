@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 from steward.model.action import (
-    Action,
     AllowRequeue,
     AnswerAsk,
     CheckNow,
-    CollectStacks,
     CommentJob,
     DelayTasks,
     DownNode,
@@ -16,8 +14,6 @@ from steward.model.action import (
     FreeNodes,
     KeepNodes,
     LaunchInstance,
-    LetGo,
-    MendNode,
     NudgeJob,
     ProbeNode,
     RebootInstance,
@@ -27,6 +23,7 @@ from steward.model.action import (
     SetNice,
     TerminateInstance,
 )
+from steward.model.agent_action import Action, CollectStacks, LetGo, MendNode
 from steward.model.ask import Answer, Ask
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase

@@ -3,7 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from steward.model.action import Action, DownNode, DrainNode, LaunchInstance, ReturnNode, TerminateInstance
+from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, TerminateInstance
+from steward.model.agent_action import Action
 from steward.model.desired import Desired
 from steward.model.group import Goal, GroupStatus
 from steward.model.instance import InstanceState

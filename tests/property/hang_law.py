@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from steward.model.action import CollectStacks
+from steward.model.agent_action import CollectStacks
 from steward.model.desired import Desired
 from steward.model.ids import JobId
 from steward.model.memory import Memory

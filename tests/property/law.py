@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from steward.model.action import (
-    Action,
     AllowRequeue,
     AnswerAsk,
     CheckNow,
-    CollectStacks,
     DelayTasks,
     DownNode,
     DrainNode,
@@ -20,14 +18,13 @@ from steward.model.action import (
     FreeNodes,
     KeepNodes,
     LaunchInstance,
-    LetGo,
-    MendNode,
     NudgeJob,
     ProbeNode,
     RequeueJob,
     ReturnNode,
     SetNice,
 )
+from steward.model.agent_action import Action, CollectStacks, LetGo, MendNode
 from steward.model.ask import Answer
 from steward.model.case import Step, Trigger
 from steward.model.desired import Desired

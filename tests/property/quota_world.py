@@ -9,7 +9,8 @@ from itertools import accumulate
 from typing import Any
 
 from steward.model.accounting import Accounting, Capabilities
-from steward.model.action import Action, CancelJob, RequeueJob, SetQos, SetTeam
+from steward.model.action import CancelJob, RequeueJob, SetQos, SetTeam
+from steward.model.agent_action import Action
 from steward.model.desired import QuotaPolicy
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steward.adapters.codec import codec, decode, encode
 from steward.adapters.store import sections
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.case import Case, Step
 from steward.model.events import Event
 from steward.model.memory import Memory

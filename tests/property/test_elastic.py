@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steward.model.action import ResizeRun
+from steward.model.agent_action import ResizeRun
 from steward.model.elastic import ElasticRun, ElasticSpec, RunPhase
 from steward.model.ids import JobId
 from steward.model.job import JobState

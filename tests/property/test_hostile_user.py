@@ -23,7 +23,8 @@ from steward.adapters.wire.handshake import _hello_frame, _hello_of
 from steward.adapters.wire.job_messages import ask_frame, ask_of, exits_frame, exits_of, progress_frame, progress_of
 from steward.adapters.wire.messages import opted_frame, opted_list
 from steward.adapters.wire.shimline import AskLine, BadLine, ExitLine, OptedLine, parse_request
-from steward.model.action import Action, AnswerAsk, CheckNow
+from steward.model.action import AnswerAsk, CheckNow
+from steward.model.agent_action import Action
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.deep import DeepReport
 from steward.model.elastic_spec import ElasticWords

@@ -12,7 +12,7 @@ from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, 
 from steward.agent.desk import JobDesk
 from steward.agent.link import HeadLink
 from steward.agent.tasks import together
-from steward.model.action import CollectStacks, LetGo, MendNode
+from steward.model.agent_action import CollectStacks, LetGo, MendNode
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier

@@ -27,7 +27,7 @@ from steward.adapters.wire.elastic_messages import (
 from steward.adapters.wire.frames import Frame, Malformed, why_unsendable
 from steward.agent.elastic_line import ElasticLine, read_runs, write_runs
 from steward.agent.link import HeadConnection
-from steward.model.action import ResizeRun, SubmitReplica
+from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.ask import OptedIn
 from steward.model.elastic import MAX_FAILED, Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
 from steward.model.ids import JobId, NodeName

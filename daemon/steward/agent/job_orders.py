@@ -20,7 +20,7 @@ from steward.agent.job_folder import STACKS, JobFolders
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
 from steward.agent.tasks import OneEach
-from steward.model.action import CollectStacks, LetGo
+from steward.model.agent_action import CollectStacks, LetGo
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.ports import PortError

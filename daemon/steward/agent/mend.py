@@ -12,7 +12,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.order_messages import mended_frame, mended_of
 from steward.agent.link import Outbox
-from steward.model.action import MendNode
+from steward.model.agent_action import MendNode
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
 from steward.ports import Clock, PortError

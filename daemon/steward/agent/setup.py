@@ -16,7 +16,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.order_messages import CHUNK, LogChunk, SetUpParts, setup_frame, setup_log_frame
 from steward.agent.link import HeadConnection
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Clock, PortError
 

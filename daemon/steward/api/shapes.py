@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from steward.model.access import PRIVATE
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.events import Event
 from steward.workflows.journal import kind_of
 

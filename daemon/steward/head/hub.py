@@ -21,7 +21,7 @@ from steward.head.origin import Origin, Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch, gone_after
-from steward.model.action import AgentAction, AgentsAction
+from steward.model.agent_action import AgentAction, AgentsAction
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName

@@ -1,64 +1,15 @@
 """Actions as values: what should be done, under which key, and why. `workflows/effects` has a row for each class.
 
-An action that an agent carries out is sent to the agent as it is; its fields have the bounds of a frame.
+Actions that agents carry out are in `agent_action`.
 """
 
-import re
 from dataclasses import dataclass
-from typing import Annotated
 
+from steward.model.agent_action import Action
 from steward.model.ask import Answer
-from steward.model.bounds import (
-    Called,
-    Count,
-    Flat,
-    Form,
-    Free,
-    Given,
-    Job,
-    MaxLen,
-    Parsed,
-    Printable,
-    Range,
-    Sparse,
-    Token,
-)
-from steward.model.elastic import Nodes, ReplicaToken
-from steward.model.elastic_spec import MAX_NODES
-from steward.model.health import Advice
-from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.ids import AskId, CaseId, InstanceId, JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import Mark
-from steward.model.resume_mode import STACK_SIGNALS
-from steward.model.setup import Lifecycle
-from steward.model.why import Why
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """An act that should be done once: a second action with the same `key` is a duplicate."""
-
-    key: Annotated[Key, Given()]
-    why: Annotated[Why, Given()]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAction(Action):
-    """An act that the agent of `node` carries out; stale while that agent is not connected."""
-
-    node: Annotated[NodeName, Given()]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentsAction(Action):
-    """An act that the agents of `nodes` carry out, as far as they are connected."""
-
-    nodes: Annotated[frozenset[NodeName], Given()]
-
-
-_Grace = Annotated[int, Range(high=86_400)]
-_STACK_SIGNAL = Form(re.compile(f"({'|'.join(sorted(STACK_SIGNALS))})?"), "is not a signal for stacks")
-
 
 # On nodes: in Slurm, through their agents, by providers and by the site's own commands for machines.
 
@@ -103,35 +54,6 @@ class ProbeNode(Action):
 
     node: NodeName
     peers: frozenset[NodeName] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MendNode(AgentAction):
-    """Have the node's agent carry out a light rung of the ladder, once per `token` and boot.
-
-    RESTART_SERVICE restarts the unit `target`; RESET_GPU resets the GPU with that UUID or PCI address. The agent
-    refuses a unit that its own settings do not allow, and a GPU that a process holds.
-    """
-
-    rung: Advice
-    target: str
-    token: Token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetUpNode(AgentAction):
-    """Have the node's agent run the group's lifecycle scripts, once per `token` and boot.
-
-    `resource_config` is the JSON text for /opt/ml/config/resource_config.json, `provisioning` the one for
-    provisioning_parameters.json (empty: the source's own).
-    """
-
-    token: Token
-    lifecycle: Annotated[Lifecycle, Flat()]
-    timeout_s: float
-    resource_config: Annotated[str, Free()]
-    provisioning: Annotated[str, Free()] = ""
-    features: Annotated[frozenset[Annotated[str, Called("feature")]], MaxLen(64)] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,32 +255,6 @@ class SetNice(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectStacks(AgentsAction):
-    """Have the agents of `nodes` record, under `name`, what a job's tasks are doing.
-
-    The record is the state of each process, and its own stacks if the job named a signal for that.
-    """
-
-    job: Job
-    name: Token
-    signal: Annotated[str, MaxLen(8), _STACK_SIGNAL] = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo(AgentsAction):
-    """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
-
-    `restart` is that run's restart count. `before` (Unix s) is when the run was over: a slurmstepd that began later is
-    of a new run.
-    """
-
-    job: Job
-    restart: Count
-    before: float
-    why: Annotated[Why, Printable(400), Parsed(Why.heard)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAsk(Action):
     """Tell a waiting shim what to do. `exclude` goes with RETRY."""
 
@@ -375,39 +271,6 @@ class SignalJob(Action):
 
     job: JobId
     signal: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResizeRun(AgentAction):
-    """Have a run's coordinator, through the agent of `node`, go to `generation` with exactly these members.
-
-    All ranks save first, for `grace_s` seconds at most; 0: they stop at once. `patient`: no rank is stopped before the
-    save.
-    """
-
-    run: Job
-    generation: Annotated[int, Range(1, 2**31)]
-    members: Nodes
-    grace_s: _Grace
-    patient: Annotated[bool, Sparse()] = False
-    why: Annotated[Why, Printable(200), Parsed(Why.heard)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitReplica(AgentAction):
-    """Have the agent of `node` submit a replica job of the run as the run's user, once per token.
-
-    `minutes` 0 and an empty `qos`: as in the script of the run's base job.
-    """
-
-    run: Job
-    token: ReplicaToken
-    nodes: Annotated[int, Range(1, MAX_NODES)]
-    grace_s: _Grace
-    minutes: Annotated[int, Range(high=10**6)] = 0
-    qos: Annotated[str, MaxLen(64)] = ""
-    exclude: Nodes = frozenset()
-    why: Annotated[Why, Printable(200), Parsed(Why.heard)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from steward.model.action import Action, AnswerAsk
+from steward.model.action import AnswerAsk
+from steward.model.agent_action import Action
 from steward.model.ask import Answer
 from steward.model.events import Event
 from steward.model.fit import Question

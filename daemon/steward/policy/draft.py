@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.case import Mishap, Remedy
 from steward.model.deep import Baseline
 from steward.model.desired import Desired

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from steward.model.action import Action, AnswerAsk, CommentJob, LaunchInstance
+from steward.model.action import AnswerAsk, CommentJob, LaunchInstance
+from steward.model.agent_action import Action
 from steward.model.ask import Answer
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.observed import Observed, Subject

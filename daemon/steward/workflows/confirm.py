@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.fit import Question
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan

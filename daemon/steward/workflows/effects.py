@@ -1,6 +1,6 @@
 """The effect of each type of action, in one row: `apply` makes the calls, `journal` uses the records.
 
-A new action is a class in `model/action.py`, a method of a port, and a row here; a test asks for the row.
+A new action is a class in `model/action.py` (or `agent_action.py`), a method of a port, and a row here; a test asks for the row.
 """
 
 from collections import defaultdict
@@ -12,16 +12,12 @@ from typing import Any, TypeVar
 
 from steward.accounting_port import AccountingPort
 from steward.model.action import (
-    Action,
-    AgentAction,
-    AgentsAction,
     AllowRequeue,
     AnswerAsk,
     BackUpNode,
     CancelJob,
     CancelReplica,
     CheckNow,
-    CollectStacks,
     CommentJob,
     DelayTasks,
     DownNode,
@@ -33,10 +29,8 @@ from steward.model.action import (
     FreeNodes,
     KeepNodes,
     LaunchInstance,
-    LetGo,
     LookAtAlarms,
     MarkJob,
-    MendNode,
     MoveJob,
     NudgeJob,
     ProbeNode,
@@ -44,7 +38,6 @@ from steward.model.action import (
     ReleaseNodes,
     RequeueJob,
     ReserveNodes,
-    ResizeRun,
     ReturnNode,
     SetFeature,
     SetGate,
@@ -52,12 +45,21 @@ from steward.model.action import (
     SetNodeCount,
     SetQos,
     SetTeam,
-    SetUpNode,
     SignalJob,
     SubmitDeep,
-    SubmitReplica,
     TerminateInstance,
     WritePartitions,
+)
+from steward.model.agent_action import (
+    Action,
+    AgentAction,
+    AgentsAction,
+    CollectStacks,
+    LetGo,
+    MendNode,
+    ResizeRun,
+    SetUpNode,
+    SubmitReplica,
 )
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from steward.model.action import Action, BackUpNode, SignalJob
+from steward.model.action import BackUpNode, SignalJob
+from steward.model.agent_action import Action
 from steward.model.events import Event, Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Memory

@@ -17,7 +17,7 @@ from steward.adapters.wire.job_messages import (
     progress_of,
 )
 from steward.adapters.wire.order_messages import order_frames, stacks_of
-from steward.model.action import CollectStacks
+from steward.model.agent_action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job_report import Progress
 from steward.model.why import Why

@@ -45,7 +45,7 @@ from steward.adapters.wire.order_messages import (
     setup_frame,
     setup_log_frame,
 )
-from steward.model.action import (
+from steward.model.agent_action import (
     AgentAction,
     AgentsAction,
     CollectStacks,

@@ -21,7 +21,7 @@ from steward.adapters.wire.frames import Malformed, why_unsendable
 from steward.agent import elastic, elastic_line
 from steward.agent.elastic import MAX_OF_USER, UNTOLD, Elastic
 from steward.agent.elastic_line import ElasticLine
-from steward.model.action import ResizeRun, SubmitReplica
+from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode

@@ -13,7 +13,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.proc import ProcessKey
 from steward.agent.job_orders import LostRunCleanup
 from steward.agent.opted import OptedBook
-from steward.model.action import LetGo
+from steward.model.agent_action import LetGo
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode
@@ -82,7 +82,7 @@ def test_the_order_is_carried_out_and_the_log_says_what_and_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert obey(tmp_path, ORDER).looks == [(J, 1000.0)]
-    assert "let go job=7 step=0 pid=333 restart=0 why='n1 died [job.let_go]'" in caplog.text
+    assert "let go job=7 step=0 pid=333 restart=0 why='n1 died'" in caplog.text
 
 
 def test_the_heads_time_is_turned_into_ours(tmp_path: Path) -> None:

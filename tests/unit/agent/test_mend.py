@@ -13,7 +13,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.order_messages import mend_of, mended_frame, mended_of, order_frames
 from steward.agent.mend import CUT_OFF, AfterMend, Mending
-from steward.model.action import MendNode
+from steward.model.agent_action import MendNode
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, InstanceId, Key, NodeName
 from steward.model.mend import MendReport

@@ -15,7 +15,7 @@ from steward.adapters.proc import every, look
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.order_messages import order_frames, setup_of
 from steward.agent.setup import CUT_OFF, Setups
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Retryable
 from tests.fakes.agent_parts import FakeHead

@@ -18,7 +18,7 @@ from steward.adapters.wire.job_messages import bundle_of
 from steward.agent.job_folder import JobFolders
 from steward.agent.job_orders import Stacks
 from steward.agent.opted import OptedBook
-from steward.model.action import CollectStacks
+from steward.model.agent_action import CollectStacks
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from steward.adapters.wire.elastic_messages import elastic_order_of
-from steward.model.action import ResizeRun, SubmitReplica
+from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.elastic import Activity
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.why import Why

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steward.adapters.wire.order_messages import mend_of, mended_frame
-from steward.model.action import MendNode
+from steward.model.agent_action import MendNode
 from steward.model.health import Advice
 from steward.model.ids import Key, NodeName
 from steward.model.mend import MendReport

@@ -6,7 +6,7 @@ import pytest
 
 from steward.adapters.wire.job_messages import bundle_frames, progress_frame
 from steward.adapters.wire.order_messages import stacks_of
-from steward.model.action import CollectStacks
+from steward.model.agent_action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job_report import Progress
 from steward.model.why import Why

@@ -18,7 +18,7 @@ from steward.adapters.wire.order_messages import (
     setup_of,
 )
 from steward.head.piece_files import SetupLogs
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.why import Why

@@ -11,7 +11,7 @@ from steward.adapters.wire.job_messages import ask_frame
 from steward.adapters.wire.messages import answer_of, opted_frame, report_frame, withdraw_frame
 from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, looked_frame
 from steward.adapters.wire.seal import times
-from steward.model.action import LetGo
+from steward.model.agent_action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import JobId, Key, NodeName

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import DownNode, DrainNode, LaunchInstance, MendNode, NudgeJob, RebootInstance
+from steward.model.action import DownNode, DrainNode, LaunchInstance, NudgeJob, RebootInstance
 from steward.model.action import TerminateInstance as Terminate
+from steward.model.agent_action import MendNode
 from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice, Severity

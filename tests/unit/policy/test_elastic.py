@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
+from steward.model.action import CancelReplica, RequeueJob
+from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity, Cause, RunPhase
 from steward.model.fit import MISSING, Fit, FitState, Question

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import Action, FreeNodes, KeepNodes, NudgeJob
+from steward.model.action import FreeNodes, KeepNodes, NudgeJob
+from steward.model.agent_action import Action
 from steward.model.fit import MISSING, UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId
 from steward.model.job import JobState

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, DownNode, DrainNode, MendNode, RebootInstance, ReturnNode, TerminateInstance
+from steward.model.action import DownNode, DrainNode, RebootInstance, ReturnNode, TerminateInstance
+from steward.model.agent_action import Action, MendNode
 from steward.model.case import Case, Step
 from steward.model.health import Advice, Severity
 from steward.model.ids import Key, NodeName

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from steward.model.action import Action, SetGate, WritePartitions
+from steward.model.action import SetGate, WritePartitions
+from steward.model.agent_action import Action
 from steward.model.capacity_policy import GateRule
 from steward.model.group import Goal, GroupStatus
 from steward.model.memory import Memory

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from steward.model.action import CheckNow, CollectStacks, RequeueJob
+from steward.model.action import CheckNow, RequeueJob
+from steward.model.agent_action import CollectStacks
 from steward.model.events import Event
 from steward.model.ids import JobId
 from steward.model.job import JobState

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.action import Action, FreeNodes, KeepNodes, NudgeJob
+from steward.model.action import FreeNodes, KeepNodes, NudgeJob
+from steward.model.agent_action import Action
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, DownNode, FreeNodes, KeepNodes, NudgeJob, ReleaseNodes, SetNice
+from steward.model.action import DownNode, FreeNodes, KeepNodes, NudgeJob, ReleaseNodes, SetNice
+from steward.model.agent_action import Action
 from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import Action, DrainNode, LaunchInstance, MendNode, RebootInstance, ReturnNode
+from steward.model.action import DrainNode, LaunchInstance, RebootInstance, ReturnNode
+from steward.model.agent_action import Action, MendNode
 from steward.model.case import Case, Remedy, Step
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, CaseId, InstanceId

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import Action, TerminateInstance
+from steward.model.action import TerminateInstance
+from steward.model.agent_action import Action
 from steward.model.case import Case, Step
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, AllowRequeue, AnswerAsk, RequeueJob
+from steward.model.action import AllowRequeue, AnswerAsk, RequeueJob
+from steward.model.agent_action import Action
 from steward.model.ask import AskKind
 from steward.model.events import Level
 from steward.model.ids import JobId

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.model.action import LetGo
+from steward.model.agent_action import LetGo
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import Action, DownNode, LaunchInstance, ProbeNode, TerminateInstance
+from steward.model.action import DownNode, LaunchInstance, ProbeNode, TerminateInstance
+from steward.model.agent_action import Action
 from steward.model.case import Step, Trigger
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import InstanceId

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, FreeNodes, KeepNodes, NudgeJob, RequeueJob, SetNice
+from steward.model.action import FreeNodes, KeepNodes, NudgeJob, RequeueJob, SetNice
+from steward.model.agent_action import Action
 from steward.model.ids import JobId
 from steward.model.instance import Slot
 from steward.model.job import JobState

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, AnswerAsk, CheckNow, DownNode, NudgeJob, RequeueJob
+from steward.model.action import AnswerAsk, CheckNow, DownNode, NudgeJob, RequeueJob
+from steward.model.agent_action import Action
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState

@@ -8,13 +8,7 @@ import pytest
 
 from steward.adapters.slurm import rules
 from steward.model.accounting import Capabilities
-from steward.model.action import (
-    CancelJob,
-    NudgeJob,
-    RequeueJob,
-    SetQos,
-    SignalJob,
-)
+from steward.model.action import CancelJob, NudgeJob, RequeueJob, SetQos, SignalJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase

@@ -5,15 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.accounting import Association, Capabilities
-from steward.model.action import (
-    MarkJob,
-    MoveJob,
-    RequeueJob,
-    SetNodeCount,
-    SetQos,
-    SetTeam,
-    SignalJob,
-)
+from steward.model.action import MarkJob, MoveJob, RequeueJob, SetNodeCount, SetQos, SetTeam, SignalJob
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import PriorityClass, QuotaStatus, SchedulerConfig, Strategy

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import Action, SetQos
+from steward.model.action import SetQos
+from steward.model.agent_action import Action
 from steward.model.job import JobState
 from steward.model.quota import QuotaStatus
 from tests.builders.picture import Picture

@@ -4,14 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import (
-    CheckNow,
-    DrainNode,
-    LaunchInstance,
-    RebootInstance,
-    ReturnNode,
-    TerminateInstance,
-)
+from steward.model.action import CheckNow, DrainNode, LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
 from steward.model.case import Case, Step
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, InstanceId

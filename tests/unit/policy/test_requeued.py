@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, NudgeJob, RequeueJob
+from steward.model.action import NudgeJob, RequeueJob
+from steward.model.agent_action import Action
 from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, AnswerAsk, CheckNow, NudgeJob, RequeueJob, SignalJob
+from steward.model.action import AnswerAsk, CheckNow, NudgeJob, RequeueJob, SignalJob
+from steward.model.agent_action import Action
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import AskId, JobId
 from steward.model.job import JobState

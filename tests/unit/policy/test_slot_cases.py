@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.action import CheckNow, ForgetNode, LaunchInstance, SetUpNode, TerminateInstance
+from steward.model.action import CheckNow, ForgetNode, LaunchInstance, TerminateInstance
+from steward.model.agent_action import SetUpNode
 from steward.model.case import Case, Step, Trigger
 from steward.model.group import ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice, Incarnation

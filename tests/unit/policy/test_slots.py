@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
+from steward.model.action import CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode
+from steward.model.agent_action import SetUpNode
 from steward.model.capacity_policy import Pool
 from steward.model.group import Role, Version
 from steward.model.health import Severity

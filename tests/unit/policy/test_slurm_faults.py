@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import DownNode, DrainNode, LaunchInstance, MendNode, RebootInstance, ReturnNode
+from steward.model.action import DownNode, DrainNode, LaunchInstance, RebootInstance, ReturnNode
+from steward.model.agent_action import MendNode
 from steward.model.case import Case, Step
 from steward.model.health import Advice, Severity
 from steward.model.node import NodeBase, Reason

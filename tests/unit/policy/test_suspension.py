@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from steward.model.action import CollectStacks, NudgeJob, RequeueJob, SignalJob
+from steward.model.action import NudgeJob, RequeueJob, SignalJob
+from steward.model.agent_action import CollectStacks
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress

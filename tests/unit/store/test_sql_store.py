@@ -17,7 +17,8 @@ from sqlalchemy.event import listen
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.adapters.store.tables import VERSION, metadata
-from steward.model.action import AllowRequeue, SetUpNode
+from steward.model.action import AllowRequeue
+from steward.model.agent_action import SetUpNode
 from steward.model.events import Event
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Memory

@@ -5,15 +5,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from steward.model.action import (
-    Action,
     AllowRequeue,
     AnswerAsk,
     CheckNow,
-    CollectStacks,
     DownNode,
     DrainNode,
     LaunchInstance,
-    LetGo,
     NudgeJob,
     ProbeNode,
     RebootInstance,
@@ -21,6 +18,7 @@ from steward.model.action import (
     ReturnNode,
     TerminateInstance,
 )
+from steward.model.agent_action import Action, CollectStacks, LetGo
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, BackUpNode, ExtendLimit, LaunchInstance, ProbeNode
+from steward.model.action import BackUpNode, ExtendLimit, LaunchInstance, ProbeNode
+from steward.model.agent_action import Action
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
 from tests.fakes.head_ports import FakeSite

@@ -1,16 +1,7 @@
 """Which actions are one call, and in which order calls are made."""
 
-from steward.model.action import (
-    Action,
-    CheckNow,
-    DownNode,
-    DrainNode,
-    ForgetNode,
-    NudgeJob,
-    RequeueJob,
-    ReturnNode,
-    SetUpNode,
-)
+from steward.model.action import CheckNow, DownNode, DrainNode, ForgetNode, NudgeJob, RequeueJob, ReturnNode
+from steward.model.agent_action import Action, SetUpNode
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import Mark
 from steward.model.setup import Lifecycle

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from steward.model.action import Action, DrainNode, ProbeNode
+from steward.model.action import DrainNode, ProbeNode
+from steward.model.agent_action import Action
 from steward.model.events import Event
 from steward.model.fit import UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId, Key, NodeName

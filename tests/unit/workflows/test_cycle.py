@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from steward.model.action import Action, AnswerAsk
+from steward.model.action import AnswerAsk
+from steward.model.agent_action import Action
 from steward.model.ask import Answer
 from steward.model.desired import Desired
 from steward.model.events import Event

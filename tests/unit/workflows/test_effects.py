@@ -4,7 +4,8 @@ from typing import cast
 
 import pytest
 
-from steward.model.action import Action, MoveJob, SetQos
+from steward.model.action import MoveJob, SetQos
+from steward.model.agent_action import Action
 from steward.model.ids import JobId, Key
 from steward.model.why import Why
 from steward.ports import Permanent, SlurmPort

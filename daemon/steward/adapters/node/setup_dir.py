@@ -22,7 +22,7 @@ from steward.adapters.proc import ProcessKey, is_alive
 from steward.adapters.process import run
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.order_messages import order_of, order_record, setup_frame, setup_of
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import SetupReport, SetupState

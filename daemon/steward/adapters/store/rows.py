@@ -12,7 +12,7 @@ from steward.adapters.store import sections
 from steward.adapters.store.tables import events as events_table
 from steward.adapters.store.tables import journal as journal_table
 from steward.adapters.store.tables import memory as memory_table
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory

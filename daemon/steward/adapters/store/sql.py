@@ -16,7 +16,7 @@ from steward.adapters.store import rows, sections
 from steward.adapters.store.engine import WRITES
 from steward.adapters.store.mend import Mender, is_damage
 from steward.adapters.store.tables import ledger as table
-from steward.model.action import Action
+from steward.model.agent_action import Action
 from steward.model.case import Case
 from steward.model.events import Event, Level
 from steward.model.ids import Key

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from steward.adapters.codec import FrameCodec, text
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.action import ResizeRun, SubmitReplica
+from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.bounds import Seconds
 from steward.model.elastic import ElasticWord
 from steward.model.ids import Key, NodeName

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from steward.adapters.codec import FrameCodec
 from steward.adapters.wire.elastic_messages import UNSENT, elastic_order_frame, elastic_order_of
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.action import (
+from steward.model.agent_action import (
     AgentAction,
     AgentsAction,
     CollectStacks,

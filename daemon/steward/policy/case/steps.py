@@ -3,14 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from steward.model.action import (
-    DownNode,
-    DrainNode,
-    LaunchInstance,
-    RebootInstance,
-    ReturnNode,
-    TerminateInstance,
-)
+from steward.model.action import DownNode, DrainNode, LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
 from steward.model.case import Case, Step, Trigger
 from steward.model.health import Advice
 from steward.model.ids import InstanceId, Key, NodeName

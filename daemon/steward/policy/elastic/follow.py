@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.action import ResizeRun
+from steward.model.agent_action import ResizeRun
 from steward.model.elastic import Activity, Cause, ElasticRun, ElasticWord, RunPhase, replica_of
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from steward.model.accounting import borrowed_qos
-from steward.model.action import CancelReplica, SubmitReplica
+from steward.model.action import CancelReplica
+from steward.model.agent_action import SubmitReplica
 from steward.model.elastic import ElasticRun, Replica, RunPhase, replica_of
 from steward.model.events import Level
 from steward.model.fit import MISSING, Question

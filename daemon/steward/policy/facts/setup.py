@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from steward.model.action import SetUpNode
+from steward.model.agent_action import SetUpNode
 from steward.model.arn import arn_of
 from steward.model.case import Case
 from steward.model.group import Group, Role

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.action import MendNode
+from steward.model.agent_action import MendNode
 from steward.model.case import Case, Trigger
 from steward.model.dotted import lookup_dotted
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity

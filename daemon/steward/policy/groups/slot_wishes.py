@@ -2,14 +2,7 @@
 
 from collections.abc import Callable
 
-from steward.model.action import (
-    DownNode,
-    DrainNode,
-    ForgetNode,
-    LaunchInstance,
-    ReturnNode,
-    TerminateInstance,
-)
+from steward.model.action import DownNode, DrainNode, ForgetNode, LaunchInstance, ReturnNode, TerminateInstance
 from steward.model.ids import Key
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why

@@ -6,7 +6,8 @@ First the stacks of their tasks are kept and their nodes are checked; then the s
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from steward.model.action import CheckNow, CollectStacks
+from steward.model.action import CheckNow
+from steward.model.agent_action import CollectStacks
 from steward.model.events import Level
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState

@@ -10,7 +10,7 @@ when its host is dead, 70 s when it is frozen. Meanwhile they stay COMPLETING, a
 from collections.abc import Iterable
 from dataclasses import replace
 
-from steward.model.action import LetGo
+from steward.model.agent_action import LetGo
 from steward.model.case import Case
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
