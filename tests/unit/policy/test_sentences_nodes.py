@@ -181,7 +181,11 @@ VERDICT: list[Row] = [
         lambda: orphan(),
         lambda: out(),
     ),
-    ("out of service by our own mark, and no repair is open", lambda: orphan(), lambda: out()),
+    (
+        "Steward drained it (reason steward:...), and no repair is open",
+        lambda: orphan(),
+        lambda: out(),
+    ),
     ("nothing by itself; for a person: give it back with", lambda: orphan(), lambda: out()),
     ("its agent is silent", lambda: without_agent(orphan()), lambda: orphan()),
     ("its slurmd is silent", lambda: orphan().node("n2", responding=False), lambda: orphan()),
@@ -321,7 +325,7 @@ def trial(*failing: str, picture: Picture | None = None) -> Picture:
 
 CHECKS: list[Row] = [
     (
-        "Check memory says unknown (never acted on): timed out",
+        "Check memory says unknown (since 0 s ago, never acted on): timed out",
         lambda: findings(),
         lambda: findings(outcome=Outcome.FAILED, severity=Severity.INFO),
     ),
@@ -329,6 +333,16 @@ CHECKS: list[Row] = [
         "1 check does not apply here (no such hardware or tool): ib.state.",
         lambda: a_cluster().agent("n2", skipped=frozenset({"ib.state"})),
         lambda: a_cluster().agent("n2", passed=frozenset({"ib.state"})),
+    ),
+    (
+        "its looks pass again since 5 s ago, not long enough yet",
+        lambda: degraded(good_since=T0 - 5),
+        lambda: degraded(),
+    ),
+    (
+        "They pass since 60 s ago",
+        lambda: a_cluster().agent("n2", passed=frozenset({"disk"}), passed_since=(int(T0) - 60,)),
+        lambda: a_cluster().agent("n2", passed=frozenset({"disk"})),
     ),
     ("Check disk failed (degraded", lambda: degraded(), lambda: findings(check="disk")),
     (
@@ -949,6 +963,16 @@ GUARDS: list[Row] = [
         "a person or a tool took the node out (no reason given)",
         lambda: degraded().node("n2", flags=frozenset({"DRAIN"})),
         lambda: degraded().drained("n2", "fan"),
+    ),
+    (
+        "a reservation of Slurm has it in maintenance (flag MAINT): it is left alone until that ends",
+        lambda: degraded().node("n2", flags=frozenset({"MAINTENANCE"})),
+        lambda: degraded().node("n3", flags=frozenset({"MAINTENANCE"})),
+    ),
+    (
+        "waits for the end of its maintenance (a reservation of Slurm with the flag MAINT)",
+        lambda: waiting_for_jobs().node("n2", base=NodeBase.IDLE, flags=frozenset({"DRAIN", "MAINTENANCE"})),
+        lambda: waiting_for_jobs().node("n2", base=NodeBase.IDLE),
     ),
     (
         "the cluster's NodeRecovery is None",
