@@ -1,6 +1,7 @@
 """The effect of each type of action, in one row: `apply` makes the calls, `journal` uses the records.
 
-A new action is a class in `model/action.py` (or `agent_action.py`), a method of a port, and a row here; a test asks for the row.
+A new action is a class in `model/action.py` or `agent_action.py`, a method of a port, and a row here; a test asks
+for the row.
 """
 
 from collections import defaultdict
