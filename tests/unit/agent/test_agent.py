@@ -8,7 +8,7 @@ from steward.agent.agent import Agent
 from steward.model.ids import NodeName
 
 PARTS = (
-    *("link", "desk", "past", "senses", "letting_go", "jobs"),
+    *("node", "link", "desk", "past", "senses", "letting_go", "jobs"),
     *("stacks", "setups", "deep", "mending", "peers", "elastic", "notifier"),
 )
 

@@ -52,7 +52,7 @@ def test_a_script_finds_the_promised_environment_and_files(disk: NodeDisk) -> No
             "STEWARD_ROLE": "Compute",
             "STEWARD_CLUSTER": "lab",
             "STEWARD_INSTANCE_ID": "i-1",
-            "STEWARD_FEATURES": "worker,steward",
+            "STEWARD_FEATURES": "steward,worker",
             "STEWARD_HEAD": "127.0.0.1",
             "STEWARD_SETUP_TOKEN": "t1",
         }.items()
