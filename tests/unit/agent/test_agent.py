@@ -5,7 +5,6 @@ from unittest.mock import Mock
 import pytest
 
 from steward.agent.agent import Agent
-from steward.model.ids import NodeName
 
 PARTS = (
     *("node", "link", "desk", "past", "senses", "letting_go", "jobs"),
@@ -15,7 +14,7 @@ PARTS = (
 
 def test_what_a_head_of_another_version_says_is_left_out_and_the_rest_counts(caplog: pytest.LogCaptureFixture) -> None:
     parts = {name: Mock() for name in PARTS}
-    agent = Agent(node=NodeName("n1"), **parts)
+    agent = Agent(**parts)
     for _ in range(3):
         agent.hear({"t": "of tomorrow", "what": [1, 2]})
     agent.hear({"t": "check_now", "id": "7", "budget_s": 2.0})
