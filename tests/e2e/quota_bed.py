@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -143,7 +144,8 @@ class QuotaStory(Story):
         """Wait until these are, and those that the story before left are gone, or lend all that they own."""
         gone = {team: self.left.pop(team) for team in [*self.left] if team not in self.mine}
         for made in gone.values():
-            self.api.delete_compute_quota(ComputeQuotaId=made.id)
+            with suppress(self.api.exceptions.ResourceNotFound):  # its own story had deleted it
+                self.api.delete_compute_quota(ComputeQuotaId=made.id)
         if gone:
             self.wait("other quotas are gone", lambda: not gone.keys() & self._teams(), 3 * SOON_S)
         for team in self.left:

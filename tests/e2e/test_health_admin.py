@@ -42,7 +42,7 @@ def begun(story: Story) -> Begun:
     """n6 busy and to be replaced, n5 to be rebooted, n4 nearly, n3 drained by Ann, n2 in a reservation and broken."""
     job = story.submit(story.script("job.sh", f"while [ ! -e {story.dir}/go ]; do sleep 0.1; done\n"), "-w", "n6")
     story.wait_state(job, "RUNNING")
-    words = ["starttime=now", "duration=60", f"nodes={RESERVED},n3", "users=root", "flags=maint,ignore_jobs"]
+    words = ["starttime=now", "duration=60", f"nodes={RESERVED},n3", "users=root", "flags=ignore_jobs"]
     story.bed.run(["scontrol", "create", "reservation", f"reservationname={OURS}", *words])
     begun = Begun(
         at=time.time(),
