@@ -142,6 +142,14 @@ def test_a_part_that_slurm_left_in_the_last_run_goes_back_into_the_queue_before_
     assert isinstance(nudge, NudgeJob)
 
 
+def test_a_job_that_is_requeued_once_more_for_its_parts_is_hurried_on_all_the_same() -> None:
+    """Slurm may have begun it in that moment: no run is seen of it, and Slurm is not the one that put it back."""
+    again = left_behind(state=JobState.RUNNING).then().requeued(7).requeued(8).then(1.1)
+    (nudge,) = of(again, RequeueJob, NudgeJob)
+    assert isinstance(nudge, NudgeJob)
+    assert not again.plan().memory.jobs[LEADER].unbegun
+
+
 def test_a_part_that_cleans_up_is_waited_for_and_one_that_was_cancelled_is_its_users_wish() -> None:
     cleaning = left_behind(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}))
     assert of(cleaning, RequeueJob, NudgeJob) == []

@@ -95,6 +95,9 @@ def _has_not_begun(job: Job, draft: Draft) -> bool:
     # a job that Slurm holds has no delay to wait for
     if not job.is_pending or job.is_held_by_slurm or is_another(job, draft.jobs[job.id]):
         return False
+    # requeued by ourselves, so that its parts begin together
+    if draft.asked_at(requeue_key(replace(job, restarts=job.restarts - 1))) is not None:
+        return False
     words = (word for word in draft.overview.opted_in.get(job.id, ()) if word.told_by)
     return not any(word.restart >= job.restarts - 1 for word in words)
 
