@@ -187,7 +187,7 @@ def test_a_mode_of_report_for_slurms_reasons_leaves_them_alone() -> None:
 def test_an_explanation_says_that_slurm_took_it_out_and_what_is_done() -> None:
     picture = slurm_drains(a_cluster(), KILL)
     lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
-    assert any("by Slurm itself (workload): given back when its checks pass" in line for line in lines)
+    assert any("by Slurm itself (kind of reason: workload): given back when its checks pass" in line for line in lines)
     told = slurm_drains(a_cluster(), "Bad core count")
     lines = explain_node(n("n2"), told.seen, told.want, told.memory, told.now)
     assert any("Steward leaves it alone" in line for line in lines)
