@@ -30,7 +30,7 @@ async def greet_agent(
 ) -> tuple[Channel, Hello]:
     """The head's side of the handshake, and its channel. Raises as `accept_agent` does."""
     seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms)
-    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
+    return Channel(reader, writer, seals), hello
 
 
 @contextlib.asynccontextmanager
