@@ -119,8 +119,18 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
 
 def requeue_key(job: Job) -> Key:
     """Return the key of a requeue; a run that has ended has another key than a run that goes on."""
+    return _requeue_key(job.id, job.restarts, is_active=job.is_active)
+
+
+def _requeue_key(id: JobId, restart: int, *, is_active: bool) -> Key:
     # failed tries before the run's end say nothing about tries after it
-    return Key(f"requeue:{job.id}:{job.restarts}" + ("" if job.is_active else ":ended"))
+    return Key(f"requeue:{id}:{restart}" + ("" if is_active else ":ended"))
+
+
+def was_put_back_by_us(id: JobId, restart: int, draft: Draft) -> bool:
+    """Return whether Steward asked Slurm to requeue this run, and Slurm did not refuse."""
+    keys = (_requeue_key(id, restart, is_active=is_active) for is_active in (True, False))
+    return any(draft.asked_at(key) is not None and key not in draft.seen.failures for key in keys)
 
 
 def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> None:
