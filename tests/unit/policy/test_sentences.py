@@ -149,6 +149,11 @@ RULINGS: list[Row] = [
         lambda: a_failure(state=JobState.PREEMPTED),
     ),
     ("it was evicted for another job", lambda: a_failure(was_evicted="for job 9"), a_failure),
+    (
+        "it ended after Steward had told it to save its state: it goes on",
+        lambda: a_failure(told_to_save="Steward told it to save its state before n1 goes"),
+        a_failure,
+    ),
     ("its deadline has passed", lambda: a_failure(state=JobState.DEADLINE), lambda: a_failure(state=JobState.TIMEOUT)),
     (
         "it used more memory than it had asked for",

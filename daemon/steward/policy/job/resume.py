@@ -16,6 +16,7 @@ from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.facts.suspended import suspended_s
+from steward.policy.facts.told_to_save import limit_key
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
@@ -355,5 +356,4 @@ def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
         f"its time limit is over in {rules.checkpoint_before_s:g} s or less: it may save its state, and goes on after"
     )
     why = Why(rule="resume.checkpoint", text=text, evidence=(f"time limit {job.time_limit_s:g} s",))
-    key = Key(f"limit:{job.id}:{job.restarts}:{job.time_limit_s:g}")
-    draft.wish(SignalJob(key=key, why=why, job=job.id, signal=rules.checkpoint_signal))
+    draft.wish(SignalJob(key=limit_key(job), why=why, job=job.id, signal=rules.checkpoint_signal))
