@@ -1740,7 +1740,7 @@ _OF_JOBS = (
 
 _OF_SLOTS = "next_of_slot|_OF_SLOTS|failure|close_case|_verify"
 _NEVER_SAID = "Word|DeepStart|_HEAD"
-_OTHERS = ("bring_up.py", "opted_in.py", "lent.py")
+_OTHERS = ("bring_up.py", "opted_in.py", "lent.py", "told_to_save.py")
 """These speak of groups and jobs."""
 
 

@@ -52,6 +52,8 @@ class FailureSource(Enum):
     """The job runs and makes no progress."""
 
 
+_OF_SCRIPT = (FailureSource.BATCH, FailureSource.ENDED)
+"""The ends of whole runs; what follows a step's end is its script's to say."""
 AT_ONCE_S = 2.0
 """A script that ends within this time after a task ended because of the task."""
 
@@ -252,7 +254,9 @@ def _failure(
         input_gone=ask is not None and not ask.replay,
         was_evicted=was_evicted,
         # what follows a step's end is its script's to say
-        told_to_save=told_to_save(job, mem, draft) if kind in (FailureSource.BATCH, FailureSource.ENDED) else "",
+        told_to_save=told_to_save(job, mem, failed_at, draft)
+        if kind in (FailureSource.BATCH, FailureSource.ENDED)
+        else "",
         short=is_short_without(blamed(found), job, mem, draft),
     )
 
