@@ -39,6 +39,16 @@ def ordered_mend(advice: Advice = Advice.RESTART_SERVICE, hardware: str = "munge
 
 REASONS: list[Row] = [
     (
+        "nothing: Slurm took it out; a person must look and give it back (",
+        lambda: slurm_drains(a_cluster(), "Bad core count"),
+        lambda: slurm_drains(a_cluster(), "Bad core count", user="ann"),
+    ),
+    (
+        "nothing: left alone, it passes",
+        lambda: slurm_drains(a_cluster(), "Reboot ASAP : reboot issued", user="ann"),
+        lambda: slurm_drains(a_cluster(), "fan", user="ann"),
+    ),
+    (
         "given back when its checks pass, else the next rung",
         lambda: slurm_drains(a_cluster(), KILL),
         lambda: slurm_drains(a_cluster(), "Prolog error"),
