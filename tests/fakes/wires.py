@@ -22,8 +22,8 @@ HELLO = Hello(node=NodeName("n1"), incarnation=WHO, version="1.0")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def sealer(munged: FakeMunged, uid: int = 0, trusted: frozenset[int] = frozenset({0})) -> Sealer:
-    return Sealer(FakeMunge(munged, uid), trusted, Threads(4))
+def sealer(munged: FakeMunged, uid: int = 0, trusted: frozenset[int] = frozenset({0}), behind_s: float = 0.0) -> Sealer:
+    return Sealer(FakeMunge(munged, uid, behind_s), trusted, Threads(4))
 
 
 async def greet_agent(

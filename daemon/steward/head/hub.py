@@ -263,6 +263,7 @@ class Hub:
                 self._terms,
                 first=lambda hello: self._admission.prepare(hello, place),
                 misread=lambda node: self._misread(node, place),
+                apart=lambda node, behind_s: self._note_clock(node, place, behind_s),
                 gate=self._gate,
                 address=place.address,
                 wait_s=WAIT_S if len(self._greeting) > _CROWD else 0.0,
@@ -280,6 +281,14 @@ class Hub:
         """Note that an agent proved itself with an unreadable hello: it is alive, and dials again."""
         if _NODE.match(node) and self._admission.may_be(node, place):
             self._roster.dialled(node, self._clock.now())
+            self._ring()
+
+    def _note_clock(self, node: NodeName, place: PeerAddress, behind_s: float) -> None:
+        """Note that an agent is alive whose clock is so wrong that MUNGE refuses what it says."""
+        if _NODE.match(node) and self._admission.may_be(node, place):
+            now = self._clock.now()
+            self._admission.note_clock(node, place, behind_s, now)
+            self._roster.dialled(node, now)
             self._ring()
 
     def _terms(self) -> Terms:

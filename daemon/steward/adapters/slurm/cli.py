@@ -66,6 +66,11 @@ _COMMENT_S = 2.0
 _SIGNAL_S = 3.0
 _AGAIN = "transitional state, retrying"
 """The words of `scancel --verbose` before it waits 5 s and sends the signal once more."""
+_WITHOUT_READER = (
+    "looks take longer, and whether a job fits is guessed from idle nodes; quotas take what a running job has for what "
+    "it asked for, and see neither memory asked for each CPU nor a list of node counts (`-N 1,2,4`)"
+)
+"""What is missing where Slurm is read as text (`text_jobs.py`)."""
 
 
 class CommandLineSlurm:
@@ -100,7 +105,7 @@ class CommandLineSlurm:
         """
         version, problem = self.version(), self.reader_problem()
         about = f"the commands of Slurm {version.text} {'read and write' if problem else 'write, steward-slurm reads'}"
-        why = [f"{problem}: looks take longer, and whether a job fits is guessed from idle nodes"] if problem else []
+        why = [f"{problem}: {_WITHOUT_READER}"] if problem else []
         return "; ".join([about, *why, *self._commands.heavy()])
 
     def reader_problem(self) -> str:

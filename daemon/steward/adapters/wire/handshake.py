@@ -19,7 +19,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.resume_mode import SiteDefault
 from steward.model.text import printable
-from steward.ports import Permanent, PortError
+from steward.ports import Permanent, PortError, WrongClock
 
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -182,6 +182,7 @@ async def accept_agent(
     *,
     first: Callable[[Hello], Awaitable[None]] = _nothing,
     misread: Callable[[NodeName], None] = lambda node: None,
+    apart: Callable[[NodeName, float], None] = lambda node, behind_s: None,
     gate: HandshakeGate,
     address: str = "",
     wait_s: float = 0.0,
@@ -189,9 +190,9 @@ async def accept_agent(
     """Carry out the head's side of the handshake.
 
     `first` is called before the welcome of an agent that proved itself. Only a peer that sent a hello takes a place at
-    the `gate`. `misread` gets the node of a proved hello that is malformed. With `wait_s`, the agent at `address` is
-    asked to wait so long for its welcome. Raises Permanent for a peer that is no agent of ours, else Gone or Retryable;
-    the caller closes the writer then.
+    the `gate`. `misread` gets the node of a proved hello that is malformed, `apart` the node whose clock is wrong, and
+    by how many seconds it is behind. With `wait_s`, the agent at `address` is asked to wait so long for its welcome.
+    Raises Permanent for a peer that is no agent of ours, else Gone or Retryable; the caller closes the writer then.
     """
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
@@ -203,7 +204,11 @@ async def accept_agent(
         async with gate.turn(since, address=address, waits_s=waits_s):
             if reader.at_eof():
                 raise Gone("the agent closed the connection before its turn came")
-            reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
+            try:
+                reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
+            except WrongClock as error:
+                apart(NodeName(str(frame.get("node"))), error.behind_s)
+                raise
         try:
             hello = _hello_of(frame)
         except Malformed:
