@@ -272,7 +272,7 @@ class Hub:
             link.adopt(self, seals)
         except (PortError, ArrivalRefused, Superseded) as error:
             peer = writer.get_extra_info("peername")
-            log.warning("a connection from %s was refused: %s", place.address, error, extra={"peer": peer})
+            log.warning("a connection from %s was refused: %s", place.address, str(error), extra={"peer": peer})
             link.close(str(error))
         finally:
             self._greeting.leave(link)
