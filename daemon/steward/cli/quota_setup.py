@@ -15,8 +15,8 @@ from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.trial import TrialSlurm
-from steward.cli.config import named_file, read_settings
 from steward.cli.context import Context, print_json, with_json
+from steward.cli.settings_option import named_file, read_settings
 from steward.cli.show import line, table
 from steward.model.accounting import why_no_team
 from steward.model.agent_tables import ClusterSettings
