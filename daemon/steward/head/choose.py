@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
+from steward.adapters.log_lines import log_to, log_to_stderr
 from steward.adapters.notify import Mail, Smtp
 from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
-from steward.adapters.service import log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.mend import Mender

@@ -77,7 +77,7 @@ def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
 
 def _undone(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes to which we wrote the feature a moment ago, and that show another one of ours."""
-    if not 0 <= draft.now - before.at <= _SOON_S or f"feature:{word}" in draft.seen.failures:
+    if draft.now - before.at > _SOON_S or f"feature:{word}" in draft.seen.failures:
         return frozenset()
     later = (one.nodes for other, one in draft.head.shown.items() if other != word and one.at >= before.at)
     ours = (names & before.nodes).difference(*later)

@@ -66,7 +66,7 @@ class Privacy:
     def hides_jobs(self) -> bool:
         """Return whether users may not see each other's jobs."""
         with self._lock:
-            if abs(self._now() - self._asked) >= _ASK_AGAIN_S:
+            if self._now() - self._asked >= _ASK_AGAIN_S:
                 self._asked = self._now()
                 self._said = self._ask()
             return self._said
