@@ -51,6 +51,10 @@ SHARE = 64
 """The most HTTP connections of one peer, so that no peer can keep others out."""
 
 
+# Loopback is no wall: every user of this machine reaches the port, and uvicorn alone lets one of them hold all of it
+# with connections that ask for nothing. tests/unit/head/test_http_server.py shows what each of these classes prevents.
+
+
 class IdleConnections:
     """Ends HTTP connections without a request: they count towards the server's limit.
 
