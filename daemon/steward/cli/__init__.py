@@ -85,7 +85,7 @@ class _Steward(LateGroup):
             "nodes": Late("steward.cli.look:nodes", "Every node: verdict, evidence, what is next.", _LOOK),
             "jobs": Late("steward.cli.jobs:jobs", "Jobs that asked to be resumed.", _LOOK),
             "cases": Late("steward.cli.look:cases", "Repairs of nodes.", _LOOK),
-            "checks": Late("steward.cli.check:checks", "Health checks and their results.", _LOOK),
+            "checks": Late("steward.cli.checks:checks", "Health checks and their results.", _LOOK),
             "explain": Late("steward.cli.look:explain", "Why a node, job or group is as it is.", _LOOK),
             "events": Late("steward.cli.look:events", "What happened, oldest first.", _LOOK),
             "report": Late("steward.cli.report:report", "What faults cost: where jobs' time went.", _LOOK),

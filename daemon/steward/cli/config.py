@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from steward.adapters.settings_path import settings_path
-from steward.adapters.slurm.config import survey
+from steward.adapters.slurm.survey import survey
 from steward.checks.catalogue import checks_page
 from steward.checks.known import in_force
 from steward.cli.head_unit import runs_as

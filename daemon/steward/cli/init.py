@@ -7,7 +7,7 @@ import click
 
 from steward.adapters.files import write_whole
 from steward.adapters.settings_path import settings_path
-from steward.adapters.slurm.config import survey
+from steward.adapters.slurm.survey import survey
 from steward.cli.context import one_line_errors
 from steward.cli.head_unit import let_run_as
 from steward.cli.settings_option import file_option

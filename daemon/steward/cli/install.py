@@ -1,4 +1,4 @@
-"""`steward install` and `steward uninstall`: install the packages on other hosts, and remove them, over ssh."""
+"""`steward install`, `steward uninstall`: Steward's packages on other hosts, by ssh."""
 
 import grp
 import io
