@@ -24,11 +24,16 @@ NOTICED_S = 1.0
 
 def since_set_back(memory: Memory, now: float) -> Memory:
     """Return the memory with its times moved into the past if the clock was set back since they were noted."""
-    by = last_stamp(memory) - now
-    if by <= NOTICED_S:
+    last = last_stamp(memory)
+    moved = since_stamp(memory, last, now)
+    if moved is memory:
         return memory
-    moved = earlier(memory, by)
-    return replace(moved, head=replace(moved.head, set_back=SetBack(at=now, by=by)))
+    return replace(moved, head=replace(moved.head, set_back=SetBack(at=now, by=last - now)))
+
+
+def since_stamp(value: T, last: float, now: float) -> T:
+    """Return a record with its times moved into the past if `last`, when it was last changed, is in the future."""
+    return earlier(value, last - now) if last - now > NOTICED_S else value
 
 
 def earlier(value: T, by: float) -> T:
