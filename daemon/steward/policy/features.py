@@ -98,10 +98,12 @@ def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
 
 def _not_skipped(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes without a punctual agent that do not show `Skipped`."""
-    unheard, nodes = draft.overview.unheard, draft.ground.nodes
-    shows = Shows(SKIPPED)
-    of = (unheard, nodes.stamp(shows))
-    return draft.ground.once("not skipped", of, lambda: frozenset(unheard) - nodes.having(shows))
+    of = (draft.overview.unheard, draft.ground.nodes.stamp(Shows(SKIPPED)))
+    return draft.ground.once(_find_not_skipped, of, draft)
+
+
+def _find_not_skipped(draft: Draft) -> frozenset[NodeName]:
+    return frozenset(draft.overview.unheard) - draft.ground.nodes.having(Shows(SKIPPED))
 
 
 def _shows(node: Node, word: str) -> bool:
