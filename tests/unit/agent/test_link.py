@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from steward.adapters.clock import SystemClock
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock
 from steward.adapters.wire.frames import (
     ALONE,
     MAX_FRAME,

@@ -1,15 +1,11 @@
-"""Slurm's own settings, for `steward doctor` and users' pages, and the facts that an installation needs."""
+"""Slurm's own settings, as `scontrol show config` and the files beside slurm.conf say them."""
 
-import pwd
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.words import settings_in, words_of
-from steward.model.slurm_site import SlurmSite
 from steward.ports import PortError
 
 _MAX_BYTES = 1 << 20
@@ -66,8 +62,7 @@ class Privacy:
     def hides_jobs(self) -> bool:
         """Return whether users may not see each other's jobs."""
         with self._lock:
-            # a clock that was set back must not put the question off
-            if not 0.0 < self._due - self._now() <= _ASK_AGAIN_S:
+            if self._now() >= self._due:
                 answer = self._ask()
                 self._due = self._now() + (_ASK_AGAIN_S if answer is not None else _NO_ANSWER_S)
                 self._said = self._said if answer is None else answer
@@ -79,27 +74,3 @@ class Privacy:
             return not words_of(self._config().get("PrivateData", "jobs")).isdisjoint(("jobs", "all"))
         except PortError:
             return None
-
-
-def survey(conf: Path, timeout_s: float, logins: Iterable[str] = ()) -> SlurmSite:
-    """Return the facts about the cluster. Raises Retryable without an answer, Permanent for a Slurm that is too old."""
-    slurm = CommandLineSlurm(conf=str(conf), timeout_s=timeout_s)
-    asked = SlurmConfig(conf=conf, timeout_s=timeout_s)
-    config = asked.config()
-    site = SlurmSite(
-        config=config,
-        nodes=slurm.nodes(),
-        partitions={name: each.nodes for name, each in slurm.partitions().items()},
-        plugstack=asked.plugstack(config)[1] or "",
-    )
-    names = {site.slurm_user, *logins}
-    return replace(site, logins=frozenset(filter(_exists, names)))
-
-
-def _exists(login: str) -> bool:
-    """Return whether this machine knows the login name."""
-    try:
-        pwd.getpwnam(login)
-    except (KeyError, ValueError):
-        return False
-    return True

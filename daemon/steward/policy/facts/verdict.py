@@ -111,7 +111,7 @@ def monitored_nodes(draft: Draft) -> Sequence[NodeName]:
     unheard, views, before = draft.overview.unheard, draft.ground.agents.keys_stamp, draft.agents.unchanged
     if before is None:
         return _find_monitored_nodes(draft)
-    return draft.ground.once("monitored nodes", (unheard, views, before), lambda: _find_monitored_nodes(draft))
+    return draft.ground.once(_find_monitored_nodes, (unheard, views, before), draft)
 
 
 def _find_monitored_nodes(draft: Draft) -> Sequence[NodeName]:
