@@ -28,6 +28,12 @@ def one_line(text: str, limit: int) -> str:
     return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
 
 
+def json_text(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """Return the value as JSON in printable ASCII; a reader of JSON gets every character back."""
+    text = json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+    return text.replace("\x7f", "\\u007f")  # DEL is the one control character that `dumps` leaves as it is
+
+
 def shown(value: object) -> str:
     """Return any value from outside as text for one line of a message."""
     try:
