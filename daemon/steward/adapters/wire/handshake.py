@@ -65,9 +65,9 @@ class Hello:
 class Terms:
     """The head's terms for the agent: a heartbeat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    The head is silent only where it was asked for an answer. `now` is the head's clock (Unix s). `defaults` are the site's; the first that fits a
-    job counts. `warning` is a sentence for every job that asks to be resumed: what this site's settings keep Steward
-    from doing for it.
+    The head is silent only where it was asked for an answer. `now` is its clock (Unix s). `defaults` are the site's;
+    the first that fits a job counts. `warning` is a sentence for every job that asks to be resumed: what this site's
+    settings keep Steward from doing for it.
     """
 
     interval_s: float
