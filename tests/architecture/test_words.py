@@ -3,7 +3,7 @@
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -64,7 +64,7 @@ _SYSTEMS = {
 
 
 def _names(node: ast.AST | None) -> set[str]:
-    found = ast.walk(node) if node is not None else ()
+    found: Iterable[ast.AST] = ast.walk(node) if node is not None else ()
     parts = (one for one in found if isinstance(one, ast.Name | ast.Attribute))
     return {one.id if isinstance(one, ast.Name) else one.attr for one in parts}
 

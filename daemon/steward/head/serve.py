@@ -237,7 +237,7 @@ def _named(key: str, where: str) -> Iterator[None]:
         yield
     except OSError as error:
         # Python's own text holds the address as Python writes it
-        why = os.strerror(error.errno) if (error.errno or 0) > 0 else cause(error)
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else cause(error)
         remedy = "end what listens there (`ss -ltnp`), or set another address of this host"
         raise Permanent(f"head.{key} = {where}: {why}; {remedy}") from error
 

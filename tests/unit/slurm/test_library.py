@@ -126,7 +126,7 @@ def test_why_a_job_waits_is_asked_for_where_slurm_says_that_nothing_changed() ->
 
 
 def test_a_job_that_waited_and_is_gone_has_all_jobs_read_anew() -> None:
-    told = {
+    told: Answers = {
         "jobs -": [reader_lines.jobs(job_line(), job_line(id=8, **WAITS), *MANY), reader_lines.jobs(job_line())],
         "jobs 70": "jobs 70 same\n",
         "job 8": answer("job", JOB),
