@@ -29,6 +29,7 @@ from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.deep import a_run
 from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
 from tests.builders.sentences import ROOT, Case, Row, lacking
+from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
 from tests.unit.policy import test_approval as approval
 from tests.unit.policy import test_breaker as breaker
@@ -44,7 +45,6 @@ from tests.unit.policy import test_reason_incidents as reasons
 from tests.unit.policy import test_repair as repair
 from tests.unit.policy import test_silence as silence
 from tests.unit.policy import test_spares as spares
-from tests.unit.policy.test_slurm_faults import slurm_drains
 
 KILL = "Kill task failed (JobId=7 StepId=0)"
 
