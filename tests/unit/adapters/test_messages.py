@@ -362,7 +362,13 @@ STACKS = CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="7-
 AS_SENT: tuple[tuple[str, Frame, Any], ...] = (
     *(
         ("ask", ask_frame(one), one)
-        for one in (ASK, SIGNED, replace(SIGNED, script_gone=True, own=True), replace(SIGNED, script_unbegun=True))
+        for one in (
+            ASK,
+            SIGNED,
+            replace(SIGNED, script_gone=True, own=True),
+            replace(SIGNED, script_unbegun=True),
+            replace(ASK, is_reading=True),
+        )
     ),
     ("answer", MESSAGES["answer"], (AskId("n1-1"), Answer.RETRY, frozenset({N2, N3}))),
     ("facts", MESSAGES["facts"], (J7, replace(FACTS, culprits=(N1, N2)))),
