@@ -13,16 +13,10 @@ from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.slurm_drains import slurm_drains
 
 KILL = "Kill task failed (JobId=7 StepId=0)"
 LOW = "gres/gpu count too low (7 < 8)"
-
-
-def slurm_drains(picture: Picture, text: str, *given: str, user: str = "slurm") -> Picture:
-    for name in given or ("n2",):
-        reason = Reason(text=text, user=user, at=picture.now)
-        picture = picture.node(name, flags=frozenset({"DRAIN"}), reason=reason)
-    return picture
 
 
 def cases(picture: Picture) -> list[Case]:

@@ -28,11 +28,11 @@ from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.snapshot import Snapshot
 from tests.builders.want import a_want
+from tests.fakes.applier import N1, WHY, an_ask, down, launch
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeSite, FakeStore, FakeWitness
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S, until
-from tests.unit.workflows.test_apply import N1, WHY, an_ask, down, launch
 
 NOW = 1000.0
 
