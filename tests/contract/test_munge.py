@@ -15,7 +15,6 @@ import pytest
 from steward.adapters.munge import Munge
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.offload import Threads
-from steward.adapters.wire.handshake import greet_head
 from steward.adapters.wire.seal import Sealer
 from steward.checks.check import Facts, Judgement, Past
 from steward.checks.limits import Limits
@@ -26,7 +25,7 @@ from steward.model.probe import AskMunge
 from steward.ports import MungePort, Permanent, Retryable, WrongClock
 from tests.contract.munged import a_munged, is_installed, short_lived
 from tests.fakes.munge import FakeMunge, FakeMunged
-from tests.fakes.wires import HELLO, TERMS, greet_agent, stream_pair
+from tests.fakes.wires import HELLO, TERMS, greet_agent, greet_head, stream_pair
 
 
 @dataclass

@@ -123,7 +123,7 @@ class AgentAdmission:
         # once it is a broken connection; again and again it is a second agent, and each takes the other's place
         times = self._again.setdefault(claim.hello.node, deque(maxlen=_TWICE))
         times.append(now)
-        if len(times) == _TWICE and 0 <= now - times[0] <= _TWICE_S:
+        if len(times) == _TWICE and now - times[0] <= _TWICE_S:
             del self._again[claim.hello.node]
             self._tell(_twice(claim, now))
 

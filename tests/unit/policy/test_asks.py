@@ -10,6 +10,7 @@ from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.ids import AskId, JobId
 from steward.model.job import JobState
+from steward.model.job_report import Lean, LogSign
 from steward.model.observed import Freshness
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
@@ -66,6 +67,27 @@ def test_without_evidence_the_failure_is_the_jobs_own() -> None:
     picture = asked().then(0.1).checked("n1", "n2", "n3")
     assert answers(picture) == [(Answer.STOP, frozenset())]
     assert "resume.no_evidence" in str(picture.plan().events)
+
+
+def test_an_output_that_is_still_read_is_waited_for_as_long_as_for_checks() -> None:
+    """On a busy node the child that reads is late; what it finds decides."""
+    daring = a_cluster().job(on=("n1", "n2", "n3")).opted_in(mode=ResumeMode.parse("any:2")).then(600)
+    asked_so = daring.ask(BATCH, mode=ResumeMode.parse("any:2"), is_reading=True)
+    picture = asked_so.then(0.1).checked("n1", "n2", "n3")
+    assert picture.plan().actions == ()
+    (ask,) = picture.seen.asks
+    sign = LogSign(sign="user.python", lean=Lean.USER, strong=True, line="KeyError: 'x'", order=0)
+    whole = picture.see(asks=(replace(ask, signs=(sign,), is_reading=False),))
+    assert answers(whole) == [(Answer.STOP, frozenset())]
+    assert "resume.user_error" in str(whole.plan().events)
+    late = picture.after(2.0)
+    assert [type(action) for action in late.plan().actions] == [RequeueJob], "nothing is waited for without end"
+
+
+def test_what_the_output_says_is_not_waited_for_where_a_node_is_the_cause() -> None:
+    picture = asked().lost("n2").then().marked("n2").change_job(nodes=names("n1", "n3"))
+    reading = tuple(replace(ask, is_reading=True) for ask in picture.seen.asks)
+    assert answers(picture.see(asks=reading)) == [(Answer.RETRY, names("n2"))]
 
 
 def test_a_node_that_does_not_answer_the_check_may_be_frozen_and_is_waited_for() -> None:

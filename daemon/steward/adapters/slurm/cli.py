@@ -28,7 +28,7 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   are taken as they are. sacct shows it, for each run that was requeued as it was then. Users cannot set it.
 - `scancel --full` signals the batch script and its children besides the steps. Of a task whose array has others that
   wait, slurmctld delivers the signal and answers `try again later` all the same (job_mgr.c of 22.05 to 26.05), and
-  scancel sends it again, ten times, 5 s after the first: so it is ended before that.
+  scancel sends it again, ten times, 5 s after the first: so it is ended as soon as it says so.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from steward.adapters.process import Failed, show
+from steward.adapters.process import show
 from steward.adapters.slurm import partitions, records, reservations, rules, text_nodes, words
 from steward.adapters.slurm.commands import MAX_BYTES, SlurmCommands
 from steward.adapters.slurm.fits import FitAsker
@@ -246,11 +246,9 @@ class CommandLineSlurm:
             raise Unsent(str(error)) from error
         rules.may_signal(running)
         told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
-        try:
-            self._commands.run("scancel", *told, timeout_s=_SIGNAL_S)
-        except Failed as failed:
-            if running.array_task is None or failed.completed is None or _AGAIN not in failed.completed.error_text:
-                raise
+        # a task whose signal takes seconds is dead meanwhile and not back in the queue: its user's scancel is lost then
+        enough = _AGAIN if running.array_task is not None else ""
+        self._commands.run("scancel", *told, timeout_s=_SIGNAL_S, enough=enough)
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
         found = self.job(job)
