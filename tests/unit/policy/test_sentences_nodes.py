@@ -43,6 +43,7 @@ from tests.unit.policy import test_node_verdict as verdict
 from tests.unit.policy import test_reason_incidents as reasons
 from tests.unit.policy import test_repair as repair
 from tests.unit.policy import test_silence as silence
+from tests.unit.policy import test_slurm_faults as faults
 from tests.unit.policy import test_spares as spares
 from tests.unit.policy.test_slurm_faults import slurm_drains
 
@@ -828,6 +829,11 @@ GUARDS: list[Row] = [
         lambda: with_others(degraded(), "n3"),
     ),
     (
+        "nodes were taken out for what a job can bring about (slurm.kill_task_failed)",
+        lambda: slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, 9))),
+        lambda: slurm_drains(a_cluster(100), KILL),
+    ),
+    (
         "many nodes have it at once: one cause in common",
         lambda: with_others(degraded(), "n3", "n4", "n5").then(1),
         lambda: with_others(degraded(), "n3").then(1),
@@ -942,6 +948,11 @@ GUARDS: list[Row] = [
         "quarantine: n2 was repaired 3 times in ",
         lambda: node_often_repaired(3),
         lambda: node_often_repaired(1),
+    ),
+    (
+        f"one job alone can bring about '{KILL}', and no machine is replaced for what a job can do",
+        lambda: faults.rebooted_before(faults.not_ended(), 2).wait(600.0),
+        lambda: faults.rebooted_before(faults.not_ended(), 1).wait(600.0),
     ),
     (": a person must look", lambda: often_repaired(3), lambda: often_repaired(1)),
     (

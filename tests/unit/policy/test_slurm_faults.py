@@ -101,7 +101,7 @@ def test_what_a_users_job_can_bring_about_is_looked_into_again_and_costs_no_rebo
 @pytest.mark.parametrize("text", USERS_REASONS)
 def test_no_machine_is_replaced_for_what_a_users_job_can_bring_about(text: str) -> None:
     """Not where the node cannot be rebooted, nor where it was rebooted often today."""
-    picture = looked_into(text).failing("n2", Severity.DEGRADED, check="d_state", event=False)
+    picture = not_ended(text)
     slots = {name: replace(slot, reboots=False) for name, slot in picture.want.slots.items()}
     without = replace(picture, want=replace(picture.want, slots=slots))
     for one in (without, rebooted_before(picture, 2)):
@@ -110,6 +110,11 @@ def test_no_machine_is_replaced_for_what_a_users_job_can_bring_about(text: str) 
         assert case.step is Step.HELD
         assert f"one job alone can bring about '{text}'" in case.why.text
         assert not {LaunchInstance, RebootInstance} & set(kinds(held))
+
+
+def not_ended(text: str = KILL) -> Picture:
+    """Its checks do not pass: what the job did is still there."""
+    return looked_into(text).failing("n2", Severity.DEGRADED, check="d_state", event=False)
 
 
 def rebooted_before(picture: Picture, times: int) -> Picture:
