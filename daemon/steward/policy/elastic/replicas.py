@@ -23,6 +23,9 @@ from steward.policy.traits import Trait
 RETRY_S = 5.0
 UNSEEN_S = 60.0
 """The time after which a requested replica job is in Slurm's queue, or its submission has failed."""
+ENDS_AT_ONCE, SOON_S = 16, 1.0
+"""Replica jobs of one user that are ended in a turn, and when the next ones are: each is a command of its own, other
+users' shims wait for it, and any job with such a comment counts as one."""
 ORPHAN_S = 60.0
 """The time after which a replica job without a base job in Slurm is ended."""
 _EARLY_S = 60.0
@@ -93,7 +96,8 @@ def end_useless(scene: RunScene) -> None:
         if job is None or job.is_completing:
             continue
         if why := "its base job ends" if scene.is_ending else _useless(one, job, scene):
-            cancel(job, scene.run.id, why, scene.draft)
+            if not cancel(job, scene.run.id, why, scene.draft):
+                return
             if why == NOT_JOINED:
                 scene.run = _with_pause(scene.run, scene.rules, scene.draft, why.removeprefix("it "))
             if one.ending is None:
@@ -146,10 +150,15 @@ def _unwanted(one: Replica, scene: RunScene) -> str:
     return "" if len(free_nodes(scene)) >= one.nodes else "no idle nodes are left for it"
 
 
-def cancel(job: Job, run: JobId, text: str, draft: Draft) -> None:
-    """Cancel a replica job of the run, with `text` as the reason."""
+def cancel(job: Job, run: JobId, text: str, draft: Draft) -> bool:
+    """Cancel a replica job of the run, with `text` as the reason. Return False if that is for a later turn."""
+    ended = (draft.seen.jobs.get(each.job) for each in draft.actions if isinstance(each, CancelReplica))
+    if sum(one is not None and one.user_id == job.user_id for one in ended) >= ENDS_AT_ONCE:
+        draft.wake(draft.now + SOON_S)
+        return False
     why = Why(rule="elastic.cancel", text=text)
     draft.wish(CancelReplica(key=Key(f"elastic:cancel:{job.id}"), why=why, run=run, job=job.id), RETRY_S)
+    return True
 
 
 def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
@@ -166,7 +175,8 @@ def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
                 continue
             since = _orphaned_since(job, draft)
             if base is not None or draft.now >= since + ORPHAN_S:
-                cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft)
+                if not cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft):
+                    break
             else:
                 draft.wake(since + ORPHAN_S)
 
