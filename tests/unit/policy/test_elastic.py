@@ -15,7 +15,8 @@ from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.policy.draft import Draft
-from steward.policy.elastic.replicas import ENDS_AT_ONCE, FIT_S
+from steward.policy.elastic.replicas import FIT_S
+from steward.policy.facts.turn_share import AT_ONCE
 from steward.policy.job.exclude import is_short_without
 from steward.views.explain_group import run_lines
 from tests.builders.picture import USER, a_cluster, n
@@ -603,7 +604,7 @@ def test_a_user_who_submits_hundreds_of_replicas_by_himself_has_them_ended_a_few
     for _ in range(40):
         plan = world.picture.plan()
         gone = {each.job for each in plan.actions if isinstance(each, CancelReplica)}
-        assert len(gone) <= ENDS_AT_ONCE
+        assert len(gone) <= AT_ONCE
         ended += gone
         left = {id: job for id, job in world.picture.seen.jobs.items() if id not in gone}
         world.picture = replace(world.picture, memory=plan.memory).see(jobs=left).after(5.0)

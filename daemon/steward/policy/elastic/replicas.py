@@ -18,14 +18,12 @@ from steward.policy.elastic_book import with_replica
 from steward.policy.facts.quotas import in_force
 from steward.policy.facts.run_end import bystander
 from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
+from steward.policy.facts.turn_share import has_share
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
 UNSEEN_S = 60.0
 """The time after which a requested replica job is in Slurm's queue, or its submission has failed."""
-ENDS_AT_ONCE, SOON_S = 16, 1.0
-"""Replica jobs of one user that are ended in a turn, and when the next ones are: each is a command of its own, other
-users' shims wait for it, and any job with such a comment counts as one."""
 ORPHAN_S = 60.0
 """The time after which a replica job without a base job in Slurm is ended."""
 _EARLY_S = 60.0
@@ -152,9 +150,7 @@ def _unwanted(one: Replica, scene: RunScene) -> str:
 
 def cancel(job: Job, run: JobId, text: str, draft: Draft) -> bool:
     """Cancel a replica job of the run, with `text` as the reason. Return False if that is for a later turn."""
-    ended = (draft.seen.jobs.get(each.job) for each in draft.actions if isinstance(each, CancelReplica))
-    if sum(one is not None and one.user_id == job.user_id for one in ended) >= ENDS_AT_ONCE:
-        draft.wake(draft.now + SOON_S)
+    if not has_share(CancelReplica, job.user_id, draft):  # any job with such a comment counts as a replica
         return False
     why = Why(rule="elastic.cancel", text=text)
     draft.wish(CancelReplica(key=Key(f"elastic:cancel:{job.id}"), why=why, run=run, job=job.id), RETRY_S)
