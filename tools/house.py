@@ -86,6 +86,7 @@ def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     yield "class names with two meanings", f"{len(twice())}"
     yield "docstrings that ruff D401 finds", f"{_not_imperative()}"
     yield "files that the walk-through names", f"{_walked()}"
+    yield "modules with two subjects", f"{len(two_subjects())}"
     yield "pairs of policy rooms in a circle", ", ".join(circles(modules)) or "none"
 
 
@@ -112,6 +113,16 @@ def twice() -> dict[str, list[str]]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(name.removeprefix("steward."))
     return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
+_TWO_SUBJECTS = re.compile(r"`[^`]+` and `|[^.:]*;")
+"""A docstring that begins with two commands, or whose first clause is two clauses."""
+
+
+def two_subjects() -> list[str]:
+    """Return the modules whose docstring names two subjects."""
+    docs = ((name, ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))) for name, path in _files(PACKAGE))
+    return [name for name, doc in docs if doc and _TWO_SUBJECTS.match(doc)]
 
 
 def circles(modules: dict[str, Module]) -> list[str]:

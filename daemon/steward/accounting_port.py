@@ -4,12 +4,10 @@ Errors are those of `steward.ports`. Only objects with our mark are changed: QOS
 that a quota names, and jobs of those accounts. All other accounts, QOS and limits stay.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from steward.model.accounting import Accounting
 from steward.model.action import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
-from steward.model.ids import JobId, NodeName
 
 
 class AccountingPort(Protocol):
@@ -53,34 +51,3 @@ class AccountingPort(Protocol):
 
     def cancel_job(self, action: CancelJob) -> None:
         """Cancel a job. Raises Stale if the job is over or in another run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialJob:
-    """Slurm's record of one trial job.
-
-    `state` is in Slurm's words; `reason` says why the job waits; `restarts` counts its requeues.
-    """
-
-    state: str
-    reason: str = ""
-    restarts: int = 0
-
-
-class TrialPort(Protocol):
-    """Jobs of the trial account, submitted as the user who asks for them. Errors are those of `steward.ports`."""
-
-    def enter(self, account: str) -> None:
-        """Let this user submit for the account; success if the user already may."""
-
-    def leave(self, account: str) -> None:
-        """Take this user out of the account; success if the user is not in it."""
-
-    def submit(self, account: str, qos: str, *, partition: str, node: NodeName, gres: str = "") -> JobId:
-        """Submit a requeueable job for the whole node, for five minutes at most; `gres` is as for `--gres`."""
-
-    def job(self, id: JobId) -> TrialJob | None:
-        """Return the job; None if Slurm no longer knows it."""
-
-    def end_all(self, account: str) -> int:
-        """Cancel every job of the account. Return how many there were."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 
-from steward.adapters.service import NoNotifier, SystemClock
+from steward.adapters.clock import SystemClock
+from steward.adapters.service import NoNotifier
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.api.auth import Gatekeeper

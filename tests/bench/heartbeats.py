@@ -18,8 +18,8 @@ import sys
 import time
 from pathlib import Path
 
+from steward.adapters.clock import SystemClock
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock
 from steward.adapters.wire.handshake import Hello, greet_head, until_beat
 from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock
 from steward.adapters.wire.handshake import Hello, greet_head, until_beat
 from steward.adapters.wire.seal import Sealer
 from steward.agent.link import STEADY_S, backoff_s

@@ -17,7 +17,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from steward.adapters.service import SystemClock
+from steward.adapters.clock import SystemClock
 from steward.adapters.wire.frames import Channel, Frame
 from steward.adapters.wire.handshake import Hello, greet_head, until_beat
 from steward.adapters.wire.messages import report_frame

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from steward.adapters.clock import SystemClock
 from steward.adapters.node.probe import SharedLooks
-from steward.adapters.service import SystemClock
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import report_of
 from steward.agent.catalogue import SiteChecks

@@ -22,7 +22,7 @@ from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
 from steward.workflows.commands import Command, Commands
-from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
+from steward.workflows.cycle import ClockSetBack, Cycle, Parts, Planner, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
@@ -97,12 +97,13 @@ def _told(world: World) -> object:
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """A head that can be killed and started, and its world. `broken_store` and `planner` are for tests of the tests."""
+    """A head that can be killed and started, and its world. The fields up to `make_cycle` are for tests of tests."""
 
     world: World
     want: Desired
     law: Watcher
     planner: Planner | None = None
+    make_cycle: Callable[[Parts], Cycle] = Cycle
     broken_store: Callable[[StorePort], StorePort] = _same
     trouble: Trouble = field(default_factory=Trouble)
     watch: Watch = field(default_factory=Watch)
@@ -179,7 +180,7 @@ class Bench:
         try:
             wait = self.cycle.turn()
             self.slow.run()
-        except Killed:
+        except (Killed, ClockSetBack):
             self.restart()
             return 0.1
         return 0.1 if self.bell.wait(0.0) is not None else wait
@@ -225,7 +226,7 @@ class Bench:
         self.bell, self.slow, self.plans = Bell(), Later(), Plans()
         self.commands = Commands(self.bell.ring)
         self.store = StoreWithPoints(inner=self.disk.open(self.world), trouble=self.trouble)
-        self.cycle = Cycle(self._parts(self.broken_store(self.store)))
+        self.cycle = self.make_cycle(self._parts(self.broken_store(self.store)))
 
     def _parts(self, store: StorePort) -> Parts:
         clock = ClockOfWorld(self.world)

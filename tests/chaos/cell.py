@@ -12,10 +12,6 @@ from tests.chaos.flow import Flow
 
 REACH_S = 120.0
 CALM_S = 400.0
-CALM_AFTER_CLOCK_S = 4000.0
-"""A clock that was set back lets what waits for a time wait as much longer."""
-COARSE_S = 10.0
-"""Nobody looks at an hour in tenths of seconds."""
 GOOD_ENDS = (JobState.COMPLETED,)
 
 
@@ -83,9 +79,6 @@ def _run(bench: Bench, flow: Flow, step: str, column: Column, control: Result | 
     _wait(bench, lambda: not is_calm() and False, column.lasts_s, 0.5)
     column.end(bench, flow.node)
     is_well = _wait(bench, is_calm, CALM_S, 0.5)
-    if not is_well and column.name.startswith("clock"):
-        bench.world.tick_s, bench.longest_s = COARSE_S, COARSE_S
-        is_well = _wait(bench, is_calm, CALM_AFTER_CLOCK_S, COARSE_S)
     if not is_well:
         for text in flow.unrest(bench, step, column.name):
             bench.watch.tell("stuck", text)

@@ -15,6 +15,7 @@ from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.policy.plan import plan
 from steward.ports import StorePort
+from steward.workflows.cycle import Cycle
 from tests.chaos.bench import Bench
 from tests.chaos.head_ports import PassingStore
 from tests.chaos.slurm_port import WHY
@@ -69,6 +70,19 @@ def forgets_its_memory(bench: Bench) -> Bench:
 
 def launches_without_a_token(bench: Bench) -> Bench:
     bench.provider.forgetful = True
+    return bench
+
+
+class CarelessCycle(Cycle):
+    """A cycle that does not see that its clock was set back."""
+
+    def _note(self, now: float) -> None:
+        return
+
+
+def goes_on_with_times_of_the_future(bench: Bench) -> Bench:
+    bench.make_cycle = CarelessCycle
+    bench.start()
     return bench
 
 

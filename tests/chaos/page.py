@@ -53,8 +53,7 @@ TAIL = """
 - Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property`.
 - How an elastic run starts again when only its base is lost: here half of the nodes are cut off at once, an outage for
-  which no node is taken out.
-- A clock that is set back while the head is away: the head does not notice that."""
+  which no node is taken out."""
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -16,7 +16,6 @@ from steward.model.job import JobState
 from steward.policy.facts.correlate import AGENTS
 from steward.workflows.commands import ResumeActions
 from tests.chaos.bench import Bench
-from tests.chaos.cell import COARSE_S
 from tests.chaos.flows import a_cluster
 from tests.chaos.operations import Operation, calm, happen, story
 from tests.chaos.watch import unrest
@@ -47,7 +46,7 @@ def broken_by(operations: Sequence[Operation], change: Change = lambda bench: be
 def _come_to_rest(bench: Bench) -> None:
     until = bench.elapsed + CALM_S
     while (left := _left(bench)) and bench.elapsed < until:
-        bench.run(COARSE_S)
+        bench.run(10.0)
         of_checks = (one for one in bench.memory.incidents.values() if one.kind != AGENTS)
         if bench.memory.breakers or any(one.over is None for one in of_checks):
             bench.give(ResumeActions(who="a person"))

@@ -21,6 +21,8 @@ MUTANTS = [
     (mutants.never_answers, "resume in place", "shim asks", KILLED_BEFORE_ACT),
     (mutants.always_says_stop, "resume in place", "shim asks", KILLED_BEFORE_ACT),
     (mutants.never_gives_back, "case", "verify", KILLED_AFTER_ACT),
+    (mutants.goes_on_with_times_of_the_future, "resume in place", "node dies", "clock -1 h"),
+    (mutants.goes_on_with_times_of_the_future, "case", "launch", "clock -1 h"),
     (mutants.never_launches, "scale up", "asked for", LATE),
 ]
 

@@ -1,4 +1,4 @@
-"""`steward quota doctor` and `setup` on real Slurm: traps are told with their remedy, trial jobs show what holds."""
+"""`steward quota doctor` and `setup` on real Slurm: traps are told with their remedy."""
 
 import json
 import time
@@ -24,21 +24,6 @@ def texts(lines: list[dict[str, Any]], health: str) -> str:
 
 def is_weak(lines: list[dict[str, Any]]) -> bool:
     return "the weaker mode" in texts(lines, "warn")
-
-
-@pytest.mark.quotas_stay
-def test_trial_jobs_show_what_this_slurm_holds_to_and_nothing_of_them_stays(quotas: QuotaStory) -> None:
-    quotas.wait_in_force(quotas.gpus("tried", 2))
-    status, lines = told(quotas, "--try")
-    good = texts(lines, "ok")
-    assert (status, texts(lines, "bad")) == (0, "")
-    assert "a limit of 0 held a job up (QOSGrp" in good
-    assert "after its limit was raised" in good
-    assert "--gres=gpu:1" in good
-    assert ("(not tried)" if is_weak(lines) else "had the node of a borrowed one after") in json.dumps(lines)
-    left = [["squeue", "-h", "-A", "steward-trial"], ["sacctmgr", "-nP", "show", "account", "steward-trial"]]
-    left.append(["sacctmgr", "-nP", "show", "qos", "stw-steward-trial-g,stw-steward-trial-b"])
-    assert [quotas.bed.run(argv, check=False).text.strip() for argv in left] == ["", "", ""]
 
 
 def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_mend_it(quotas: QuotaStory) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.policy import default
 from email.utils import formatdate
-from pathlib import Path
 
 from steward.adapters.process import Failed, run
 from steward.model.notify import Message
@@ -50,22 +49,6 @@ def _how(error: Failed, timeout_s: float) -> str:
     if error.completed.seconds >= timeout_s:
         return f"did not end within {timeout_s:g} s"
     return f"ended with status {error.completed.returncode}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
-    """Sends mail by sendmail. Recipients are arguments after `--`: none can be read as an option."""
-
-    sendmail: Path
-    to: tuple[str, ...]
-    sender: str
-    cluster: str
-    timeout_s: float = 10.0
-
-    def send(self, message: Message) -> None:
-        """Send the mail. Raises Retryable if sendmail does not accept it in time."""
-        argv = [str(self.sendmail), "-i", "-f", self.sender, "--", *self.to]
-        pipe(argv, bytes(mail(message, self.to, self.sender, self.cluster)), self.timeout_s)
 
 
 _SEVEN_BIT = default.clone(cte_type="7bit")

@@ -4,7 +4,7 @@ import logging
 
 from systemd import journal
 
-from steward.adapters.service import escaped, fields_of
+from steward.adapters.log_lines import escaped, fields_of
 
 
 class JournalHandler(logging.Handler):

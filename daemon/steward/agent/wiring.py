@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from steward import __version__
+from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge, ToldMunge
 from steward.adapters.node.agentsock import ShimSocket, write_defaults, write_warning
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
@@ -19,7 +20,7 @@ from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
 from steward.adapters.node.stepds import Stepds, conf_here
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock, host_ends, notifier
+from steward.adapters.service import host_ends, notifier
 from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer

@@ -1,15 +1,12 @@
-"""The pages about events and notifications: events by filter, and the state of each channel."""
+"""The page of events, by filter."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from steward.api.shapes import shape
 from steward.model.events import Event, Level
 from steward.ports import StorePort
-from steward.workflows.notify import ChannelWorker, NotifyDesk
 
 _PAGE = 1000
 _BACK = 5000
@@ -71,33 +68,3 @@ def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice)
 
 
 # The pages about notifications. No URL and no secret is in them.
-
-Json = dict[str, Any]
-
-
-def channels_view(desk: NotifyDesk | None) -> list[Json]:
-    """Return every channel with its filter, the queue length, the last delivery and the last error."""
-    return [_view(worker) for worker in desk.workers] if desk else []
-
-
-def test_channels(desk: NotifyDesk | None, who: str, name: str) -> Json:
-    """Send a test message and return each channel's result.
-
-    Raises HTTPException if there is no such channel, or none at all.
-    """
-    told = dict(desk.test(who, name)) if desk else {}
-    if not told:
-        what = f"no channel is called {name}" if name else "no channel is configured"
-        raise HTTPException(404, f"{what}: see [[notify]] in the settings")
-    return {"by": who, "channels": told}
-
-
-def _view(worker: ChannelWorker) -> Json:
-    channel = worker.channel
-    return {
-        "kind": channel.kind.value,
-        **shape(channel.rule),
-        "queued": worker.queued,
-        "last_sent": worker.last_sent,
-        "last_error": worker.last_error,
-    }

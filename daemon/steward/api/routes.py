@@ -12,8 +12,8 @@ from functools import cached_property
 from textwrap import fill
 from typing import Any
 
+from steward.api.channels import channels_view
 from steward.api.checks import checks_page, deep_page, deeps_view, lemons_view, trials_view
-from steward.api.events import channels_view
 from steward.api.explain_pages import explained_group, explained_node, runs_view
 from steward.api.quota_pages import quotas_page, team_page
 from steward.api.report_pages import history_page, report_page

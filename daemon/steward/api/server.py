@@ -16,8 +16,9 @@ from starlette.routing import Route
 from steward.api.admission import OwnHosts, admitted, own_names, words_of
 from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper, Refused
+from steward.api.channels import test_channels
 from steward.api.checks import check_deep
-from steward.api.events import EventChoice, choose_events, test_channels
+from steward.api.events import EventChoice, choose_events
 from steward.api.explain_pages import change_run, explain_job_route, job_number
 from steward.api.late import Endpoint
 from steward.api.page import page_routes

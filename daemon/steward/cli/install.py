@@ -1,4 +1,4 @@
-"""`steward install` and `steward uninstall`: install the packages on other hosts, and remove them, over ssh."""
+"""`steward install`, `steward uninstall`: Steward's packages on other hosts, by ssh."""
 
 import grp
 import io
@@ -16,8 +16,8 @@ import click
 
 from steward.adapters.process import run
 from steward.adapters.settings_path import settings_path
-from steward.cli.config import read_settings
 from steward.cli.context import Context, with_context
+from steward.cli.settings_option import read_settings
 from steward.cli.show import line
 from steward.client import Client, HeadError
 from steward.model.node_names import expand_nodes, fold

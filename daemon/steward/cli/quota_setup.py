@@ -1,33 +1,29 @@
-"""`steward quota setup` and `steward quota doctor`: prepare Slurm for quotas, and check it.
+"""What quotas need of Slurm: `steward quota setup` makes it, `steward quota doctor` looks for it.
 
 Both run where Slurm's commands work, as an administrator of Slurm.
 """
 
-import signal
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from types import FrameType
 
 import click
 
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
-from steward.adapters.slurm.trial import TrialSlurm
-from steward.cli.config import named_file, read_settings
 from steward.cli.context import Context, print_json, with_json
+from steward.cli.settings_option import named_file, read_settings
 from steward.cli.show import line, table
 from steward.model.accounting import why_no_team
 from steward.model.agent_tables import ClusterSettings
-from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
 from steward.model.quota import Strategy
 from steward.model.text import printable
 from steward.ports import PortError
-from steward.workflows.doctor import DoctorLine, Health, warn
+from steward.workflows.doctor import Health, warn
 from steward.workflows.doctor_quota import Site, lines
-from steward.workflows.quota_setup import QuotaTrial, Setup, carry_out, needed
+from steward.workflows.quota_setup import Setup, carry_out, needed
 
 _TEAMS = click.argument("teams", nargs=-1)
 
@@ -42,7 +38,7 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool) -> None:
     Only accounts and QOS of Steward's own are made; accounts that are there keep their users, QOS and limits.
     """
     known = _teams(context, teams)
-    site, port, _ = _look(known)
+    site, port = _look(known)
     wanted = needed(site, [team for team, borrows in known.items() if borrows])
     if context.as_json:
         print_json({"slurm.conf": wanted.conf, "commands": list(wanted.commands(site.picture.cluster))})
@@ -55,23 +51,15 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool) -> None:
 
 @click.command()
 @_TEAMS
-@click.option(
-    "--try",
-    "try_it",
-    is_flag=True,
-    help="Also run three short jobs on one idle node, under an account and two QOS that are taken away again.",
-)
 @with_json
-def doctor(context: Context, teams: tuple[str, ...], try_it: bool) -> None:
+def doctor(context: Context, teams: tuple[str, ...]) -> None:
     """Check whether quotas can work with this Slurm. Exit status 1 when something is bad."""
-    site, port, nodes = _look(_teams(context, teams))
+    site, _ = _look(_teams(context, teams))
     found = lines(site)
     if not teams:
         found += [
             warn("quota", text, "steward quota list") for text in context.client().object("/v1/quotas")["warnings"]
         ]
-    if try_it and all(each.health is not Health.BAD for each in found):
-        found += _trial(site, port, nodes)
     if context.as_json:
         print_json([{**asdict(each), "health": each.health.value} for each in found])
     else:
@@ -93,49 +81,19 @@ def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
     return {str(each["team"]): each["strategy"] == borrows for each in context.client().object("/v1/quotas")["teams"]}
 
 
-def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[DoctorLine]:
-    """Try quotas on the first idle node, preferably one with GPUs, and return the findings."""
-    idle = [node for node in nodes if node.base is NodeBase.IDLE and node.is_schedulable and node.partitions]
-    idle.sort(key=lambda node: ("gpu" not in node.gres, node.name))
-    if not idle:
-        return [warn("trial", "no node is idle: nothing was tried", "again when one is: steward quota doctor --try")]
-    cluster, node = _cluster(), idle[0]
-    kinds = [kind for kind in site.gpu_types if f"gpu:{kind}:" in node.gres]
-    trial = QuotaTrial(
-        jobs=TrialSlurm(conf=str(cluster.slurm_conf), timeout_s=cluster.command_timeout_s),
-        accounts=port,
-        node=node.name,
-        partition=min(node.partitions),
-        preempts=site.picture.can.preempts,
-        kind=kinds[0] if kinds else "",
-    )
-    click.echo(f"Trying on {node.name}, a minute or two. Ctrl-C ends it and leaves nothing behind.", err=True)
-    before = signal.signal(signal.SIGTERM, _end)
-    try:
-        return trial.run()
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, so that SIGTERM ends the trial and removes its traces, as Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
 def _cluster() -> ClusterSettings:
     return read_settings(named_file()).cluster
 
 
-def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[Node]]:
+def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting]:
     cluster = _cluster()
     slurm = CommandLineSlurm(conf=str(cluster.slurm_conf), timeout_s=cluster.command_timeout_s)
     port = SlurmAccounting(conf=str(cluster.slurm_conf), jobs=slurm.jobs, timeout_s=cluster.command_timeout_s)
     try:
         config = SlurmConfig(conf=cluster.slurm_conf, timeout_s=cluster.command_timeout_s).config()
-        nodes = slurm.nodes().values()
-        gres = {node.gres for node in nodes}
+        gres = {node.gres for node in slurm.nodes().values()}
         picture, doors = port.picture(), _doors(slurm)
-        return Site(picture=picture, config=config, gres=gres, teams=tuple(teams), partitions=doors), port, nodes
+        return Site(picture=picture, config=config, gres=gres, teams=tuple(teams), partitions=doors), port
     except PortError as error:
         raise click.ClickException(f"Slurm cannot be asked here: {error}") from error
 

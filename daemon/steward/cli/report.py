@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from steward.cli.context import DAY_S, Context, age, print_json, with_json
-from steward.cli.jobs import size_table
+from steward.cli.elastic import size_table
 from steward.cli.show import line, table, when
 from steward.model.node_names import fold
 from steward.model.text import times

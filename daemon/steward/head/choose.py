@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
-from steward.adapters.notify import Mail, Smtp
+from steward.adapters.log_lines import log_to, log_to_stderr
 from steward.adapters.notify import NotifyCommand as CommandMessenger
+from steward.adapters.notify import Smtp
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
-from steward.adapters.service import log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.mend import Mender
@@ -230,8 +230,6 @@ def channels(settings: Settings) -> tuple[NotifyChannel, ...]:
 
 
 def _mail(one: NotifySettings, cluster: str) -> MessengerPort:
-    if one.sendmail is not None:
-        return Mail(sendmail=one.sendmail, to=one.to, sender=one.sender, cluster=cluster, timeout_s=one.timeout_s)
     host, port = split_host_port(one.smtp)
     return Smtp(host=host, port=port, to=one.to, sender=one.sender, cluster=cluster, timeout_s=one.timeout_s)
 

@@ -16,8 +16,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ _BACKLOG = 1024
 MAX_CONNECTIONS = 256
 SHARE = 64
 """The most HTTP connections of one peer, so that no peer can keep others out."""
+
+
+# Loopback is no wall: every user of this machine reaches the port, and uvicorn alone lets one of them hold all of it
+# with connections that ask for nothing. tests/unit/head/test_http_server.py shows what each of these classes prevents.
 
 
 class IdleConnections:
@@ -162,7 +167,7 @@ def serve(head: Head, settings: Settings) -> int:
 
 
 async def _serve(head: Head, settings: Settings) -> int:
-    told = asyncio.Event()
+    told, over = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     places = [(settings.head.http, head.app)]
@@ -171,24 +176,37 @@ async def _serve(head: Head, settings: Settings) -> int:
     servers = [(http_server(app, settings.api), where) for where, app in places]
     await head.hub.start(*split_host_port(settings.head.listen))
     serving = {asyncio.create_task(http.serve([_listen(*split_host_port(where))])): http for http, where in servers}
-    thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
+    ends = partial(asyncio.get_running_loop().call_soon_threadsafe, over.set)
+    thread = threading.Thread(target=_run_cycle, args=(head, ends), name="cycle", daemon=True)
     head.notify.start()
     thread.start()
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
     if settings.repair.mode is RepairMode.REPORT:
         log.warning("%s", REPORT_ONLY)
-    await _until(told, serving)
+    await _until((told, over), serving)
     head.notifier.stopping()
-    failed = any(each.done() for each in serving)
+    failed = over.is_set() or any(each.done() for each in serving)
+    if head.cycle.set_back:
+        log.error("%s: stewardd ends, so that the next one begins with times that are true", head.cycle.set_back)
     await _stop(head, serving, thread)
     return 1 if failed else 0
 
 
-async def _until(told: asyncio.Event, serving: Iterable["asyncio.Task[None]"]) -> None:
-    """Wait until told to stop, or until HTTP ended by itself."""
-    waiting = asyncio.create_task(told.wait())
-    await asyncio.wait({waiting, *serving}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+def _run_cycle(head: Head, ends: Callable[[], object]) -> None:
+    """Run the cycle; the head ends with it."""
+    try:
+        head.cycle.run()
+    finally:
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            ends()
+
+
+async def _until(events: Iterable[asyncio.Event], serving: Iterable["asyncio.Task[None]"]) -> None:
+    """Wait until one of the events has come, or until HTTP ended by itself."""
+    waiting = {asyncio.create_task(each.wait()) for each in events}
+    await asyncio.wait({*waiting, *serving}, return_when=asyncio.FIRST_COMPLETED)
+    for each in waiting:
+        each.cancel()
 
 
 async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], thread: threading.Thread) -> None:

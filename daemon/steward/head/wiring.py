@@ -10,9 +10,10 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from steward import __version__
+from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock, notifier
+from steward.adapters.service import notifier
 from steward.adapters.settings_file import desired
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
@@ -263,7 +264,7 @@ def _informed(hub: Hub, origins: Origins, second: SecondLook) -> Callable[[Snaps
         if snapshot.seen.slurm is not Freshness.FRESH:
             return
         hub.expect(len(snapshot.seen.nodes))
-        if abs(snapshot.at - forgotten) >= _FORGET_EVERY_S:
+        if snapshot.at - forgotten >= _FORGET_EVERY_S:
             forgotten = snapshot.at
             hub.forget_jobs(snapshot.seen.jobs.keys())
 

@@ -1,4 +1,4 @@
-"""The actions that agents carry out, with the base of all actions; an agent loads no others.
+"""The actions that agents carry out, with the base of all actions. An agent loads no others.
 
 Each is sent to the agent as it is; its fields have the bounds of a frame.
 """

@@ -5,6 +5,7 @@ from enum import Enum
 
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import CaseId, InstanceId, NodeName
+from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 
@@ -51,11 +52,11 @@ class Marking:
     is when the mark reappeared after the case had ended with its node back in service.
     """
 
-    shown: float | None = None
-    gone: float | None = None
+    shown: UnixTime | None = None
+    gone: UnixTime | None = None
     under: tuple[int, ...] = ()
     on_disk: bool = False
-    again: float | None = None
+    again: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,8 @@ class Case:
     trigger: Trigger
     check: str
     step: Step
-    entered: float
-    opened: float
+    entered: UnixTime
+    opened: UnixTime
     why: Why
     rung: Advice = Advice.REPLACE
     old: Incarnation | None = None
@@ -97,16 +98,16 @@ class Case:
     launches: int = 0
     tries: int = 0
     refusals: int = 0
-    next_try: float = 0.0
-    fault_at: float | None = None
-    detected: float | None = None
-    marked: float | None = None
+    next_try: UnixTime = 0.0
+    fault_at: UnixTime | None = None
+    detected: UnixTime | None = None
+    marked: UnixTime | None = None
     marking: Marking = field(default_factory=Marking)
-    replaced: float | None = None
-    returned: float | None = None
-    closed: float | None = None
-    asked: float | None = None
-    approved: float | None = None
+    replaced: UnixTime | None = None
+    returned: UnixTime | None = None
+    closed: UnixTime | None = None
+    asked: UnixTime | None = None
+    approved: UnixTime | None = None
     approved_by: str = ""
 
     @property
@@ -160,7 +161,7 @@ class Remedy:
     The identity is a GPU's UUID, the board's serial, else the instance id, else the node's name.
     """
 
-    at: float
+    at: UnixTime
     rung: Advice
     node: NodeName
     instance: InstanceId | None
@@ -183,6 +184,6 @@ class Blow(Enum):
 class Mishap:
     """One such sign at a node, and its time (Unix s)."""
 
-    at: float
+    at: UnixTime
     blow: Blow
     node: NodeName

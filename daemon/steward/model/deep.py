@@ -10,6 +10,7 @@ from typing import Annotated
 from steward.model.bounds import Called, Form, Given, MaxLen, NanIsNull, Printable
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
+from steward.model.unix_time import UnixTime
 
 MAX_MEASURES = 200
 """The most measures of one node in one run: enough for a tournament of 48 nodes, and few enough for one frame."""
@@ -115,18 +116,18 @@ class DeepRun:
     who: str
     kinds: frozenset[DeepKind]
     nodes: frozenset[NodeName]
-    asked: float
+    asked: UnixTime
     state: DeepState = DeepState.WAITING
-    entered: float = 0.0
+    entered: UnixTime = 0.0
     waiter: str = ""
     tries: int = 0
-    free: float | None = None
+    free: UnixTime | None = None
     """The time since which, in this try, at least one of its nodes is free."""
     job: JobId | None = None
-    job_over: float | None = None
+    job_over: UnixTime | None = None
     """The time since which its job has ended or cannot be found."""
-    started: float | None = None
-    ended: float | None = None
+    started: UnixTime | None = None
+    ended: UnixTime | None = None
     results: Mapping[NodeName, DeepResult] = field(default_factory=lambda: MappingProxyType({}))
     why: Mapping[NodeName, str] = field(default_factory=lambda: MappingProxyType({}))
     measures: tuple[Measure, ...] = ()

@@ -11,6 +11,7 @@ from typing import Annotated
 from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Newer, Printable, Range, Sparse, Uid
 from steward.model.elastic_spec import MAX_NODES, MAX_TEXT, ElasticWords
 from steward.model.ids import JobId, NodeName
+from steward.model.unix_time import UnixTime
 
 MAX_FAILED = 8
 _NODE = Form(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"))
@@ -156,12 +157,12 @@ class SizeChange:
     `consumed` and `resumed` are the reported samples of all ranks at the times `at` and `done`.
     """
 
-    at: float
+    at: UnixTime
     before: int
     after: int
     cause: Cause
     why: str
-    done: float | None = None
+    done: UnixTime | None = None
     saved_s: float | None = None
     up_s: float | None = None
     consumed: int | None = None
@@ -180,9 +181,9 @@ class Replica:
 
     token: str
     nodes: int
-    asked: float
+    asked: UnixTime
     job: JobId | None = None
-    ending: float | None = None
+    ending: UnixTime | None = None
     """When Steward asked it to end."""
     joined: bool = False
     """Whether the run has trained on its nodes."""
@@ -200,7 +201,7 @@ class ElasticRun:
     account: str = ""
     partition: str = ""
     phase: RunPhase = RunPhase.WAITING
-    entered: float = 0.0
+    entered: UnixTime = 0.0
     why: str = ""
     generation: int = 0
     ordered: int = 0
@@ -214,22 +215,22 @@ class ElasticRun:
     events: tuple[SizeChange, ...] = ()
     changes: int = 0
     """The number of all changes of size; `events` has the last ones."""
-    cool_until: float = 0.0
+    cool_until: UnixTime = 0.0
     backoff_s: float = 0.0
     wish: int | None = None
     paused: bool = False
-    begun: float = 0.0
-    ended: float | None = None
+    begun: UnixTime = 0.0
+    ended: UnixTime | None = None
     node_seconds: float = 0.0
     """The node-seconds that the run had beyond its base job, up to `counted`."""
-    counted: float = 0.0
+    counted: UnixTime = 0.0
     consumed: int | None = None
     """The samples of all ranks when its phase began."""
     alone: str = ""
     """Why it has no coordinator, by its agent's last report; empty if it has one, or none was reported missing."""
     steerable: bool = True
     """Whether its program asks whether to save, or may be stopped at any time; otherwise the run does not grow."""
-    freed: float = 0.0
+    freed: UnixTime = 0.0
     """When an ended replica job was last cleaned up (Unix s)."""
 
     @property

@@ -6,6 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.setup import Lifecycle
+from steward.model.unix_time import UnixTime
 
 
 class Role(Enum):
@@ -91,18 +92,18 @@ class Rollout:
     state: RolloutState
     wanted: Version
     previous: Version
-    started: float
+    started: UnixTime
     batch: BatchSize | None = None
     """The size of a batch; None: all at once."""
     rollback_batch: BatchSize | None = None
     wait_s: float = 0.0
     alarms: tuple[str, ...] = ()
     """The names for the site's alarm command; a firing alarm rolls the update back."""
-    next_batch_at: float = 0.0
+    next_batch_at: UnixTime = 0.0
     failures: int = 0
     counted: frozenset[str] = frozenset()
     """The failed tries that are counted, so that each counts once."""
-    finished: float | None = None
+    finished: UnixTime | None = None
     why: str = ""
 
 
@@ -112,7 +113,7 @@ class GivenUp:
 
     token: str
     recipe: str
-    at: float
+    at: UnixTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ class Group:
     types: tuple[str, ...]
     goal: Goal
     status: GroupStatus
-    created: float
+    created: UnixTime
     partition: str = ""
     features: frozenset[str] = frozenset()
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
@@ -136,10 +137,10 @@ class Group:
     on_start_checks: tuple[str, ...] = ()
     threads_per_core: int = 0
     good: Goal | None = None
-    minimum_since: float | None = None
+    minimum_since: UnixTime | None = None
     message: str = ""
     """Why it is not as requested (rollback, failure), for people."""
-    rolled_back: float | None = None
+    rolled_back: UnixTime | None = None
     """When it was last rolled back (Unix s)."""
     given_up: tuple[GivenUp, ...] = ()
     """The machines given up within a day."""
@@ -161,11 +162,11 @@ class Operation:
     """
 
     id: str
-    at: float
+    at: UnixTime
     before: Mapping[str, Goal] = field(default_factory=lambda: MappingProxyType({}))
     after: Mapping[str, Goal] = field(default_factory=lambda: MappingProxyType({}))
     superseded: frozenset[str] = frozenset()
-    finished: float | None = None
+    finished: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,7 @@ class Cluster:
 
     name: str
     id: str
-    created: float
+    created: UnixTime
     status: ClusterStatus
     continuous: bool = True
     recovery: bool = True
@@ -194,4 +195,4 @@ class ClientToken:
 
     digest: str
     answer: str
-    at: float
+    at: UnixTime

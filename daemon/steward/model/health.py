@@ -11,6 +11,7 @@ from typing import Annotated
 
 from steward.model.bounds import Lenient, MaxLen, Printable, Sparse
 from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.unix_time import UnixTime
 
 
 class Outcome(Enum):
@@ -155,9 +156,9 @@ class Trial:
 
     check: str
     version: str
-    since: float
+    since: UnixTime
     state: TrialState = TrialState.RUNNING
-    enough: float | None = None
+    enough: UnixTime | None = None
     usual: float | None = None
     tried: frozenset[NodeName] = frozenset()
     failed: frozenset[NodeName] = frozenset()

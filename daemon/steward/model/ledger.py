@@ -6,6 +6,7 @@ from enum import Enum
 
 from steward.model.ids import CaseId, JobId, NodeName
 from steward.model.resume import Decision
+from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 
@@ -26,9 +27,9 @@ class Pause:
     The work after `kept` is done again: `steps` steps, None: not known.
     """
 
-    kept: float
-    stopped: float
-    stepped: float
+    kept: UnixTime
+    stopped: UnixTime
+    stepped: UnixTime
     steps: int | None = None
 
 
@@ -41,16 +42,16 @@ class Run:
     """
 
     job: JobId
-    opted_at: float
+    opted_at: UnixTime
     restart: int
     uid: int
-    started: float
+    started: UnixTime
     attempt: int = 0
     name: str = ""
     partition: str = ""
     account: str = ""
     nodes: frozenset[NodeName] = frozenset()
-    ended: float | None = None
+    ended: UnixTime | None = None
     ending: Ending | None = None
     """None: the run goes on, or its sequel is not known yet."""
     end_text: str = ""
@@ -64,22 +65,22 @@ class Run:
     """The repairs of the culprits."""
     cause: str = ""
     """The check that found the first culprit; empty: none did."""
-    fault: float | None = None
-    detected: float | None = None
-    marked: float | None = None
-    decided: float | None = None
-    eligible: float | None = None
+    fault: UnixTime | None = None
+    detected: UnixTime | None = None
+    marked: UnixTime | None = None
+    decided: UnixTime | None = None
+    eligible: UnixTime | None = None
     """The time from which Slurm could start the next run."""
-    first_step: float | None = None
+    first_step: UnixTime | None = None
     first: int | None = None
     """The number of the first step that it reported."""
     again_from: int | None = None
     """The lowest first step of later runs: they made this run's steps again from there on."""
     step: int | None = None
-    stepped: float | None = None
+    stepped: UnixTime | None = None
     checkpoint_step: int | None = None
-    checkpointed: float | None = None
-    told: float = 0.0
+    checkpointed: UnixTime | None = None
+    told: UnixTime = 0.0
     """When its progress was last noted."""
     pauses: tuple[Pause, ...] = ()
 

@@ -16,6 +16,7 @@ from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
 from steward.model.slot import SlotRecord
+from steward.model.unix_time import UnixTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +32,15 @@ class Incident:
     """
 
     kind: str
-    since: float
+    since: UnixTime
     nodes: frozenset[NodeName]
     text: str
-    easing: float | None = None
-    over: float | None = None
+    easing: UnixTime | None = None
+    over: UnixTime | None = None
     waits: frozenset[NodeName] = frozenset()
     gone: frozenset[NodeName] = frozenset()
-    back: float | None = None
-    tried: float | None = None
+    back: UnixTime | None = None
+    tried: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class Breaker:
     """
 
     scope: str
-    tripped: float
+    tripped: UnixTime
     text: str
     patience_s: float = 1800.0
     trial: CaseId | None = None
@@ -75,7 +76,7 @@ class Stands:
     """A finding against a node, and since when it stands (Unix s): Steward acts only after a while."""
 
     check: str
-    since: float
+    since: UnixTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,29 +86,29 @@ class NodeMemory:
     Entries a day old are forgotten; a node with nothing to remember has no row.
     """
 
-    away_since: float | None = None
+    away_since: UnixTime | None = None
     """Since when the node is away as planned (powered down, rebooting, in maintenance); kept as long as that is so."""
-    back_at: float | None = None
+    back_at: UnixTime | None = None
     """When the node last came back from that."""
-    lost_at: float | None = None
+    lost_at: UnixTime | None = None
     """When the node was last found lost: its agent was gone, and a second source confirmed it."""
-    stops_from: float | None = None
+    stops_from: UnixTime | None = None
     """When its host began an orderly shutdown: the shutdown may have ended any job that ended on the node since."""
-    reclaimed_from: float | None = None
+    reclaimed_from: UnixTime | None = None
     """When its provider first announced that it will reclaim the instance."""
-    silent_since: float | None = None
+    silent_since: UnixTime | None = None
     """Since when the node is lost and its slurmd does not answer."""
-    left_us: float | None = None
+    left_us: UnixTime | None = None
     """When its agent left after it said that it was told to end, if it is not back since: both services may be
     restarted."""
-    suspected: float | None = None
+    suspected: UnixTime | None = None
     """When the silence began for which the node was last suspected."""
     settling: Stands | None = None
-    left_at: float | None = None
+    left_at: UnixTime | None = None
     """When an instance without a slot was last ended under this name: its record in Slurm is to be deleted."""
-    excluded_by: Mapping[int, float] = field(default_factory=_none)
+    excluded_by: Mapping[int, UnixTime] = field(default_factory=_none)
     """User -> when a job of that user was counted that excludes the node by name."""
-    hurt: Mapping[int, float] = field(default_factory=_none)
+    hurt: Mapping[int, UnixTime] = field(default_factory=_none)
     """Job -> when Slurm could not start it on the node, without saying why."""
 
 
@@ -118,17 +119,17 @@ class Stray:
     `orphan`: its slot or cluster is gone; `late`: it came when another instance had its place.
     """
 
-    orphan: float | None = None
-    late: float | None = None
+    orphan: UnixTime | None = None
+    late: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskMemory:
     """A shim that waits, or did so lately, by the head's clock (Unix s)."""
 
-    at: float
+    at: UnixTime
     """When the shim was first heard: the task that it asks about had failed by then."""
-    judged: float | None = None
+    judged: UnixTime | None = None
     """When the failure was first judged: Slurm could be read by then."""
 
 
@@ -140,22 +141,31 @@ class Shown:
     """
 
     nodes: frozenset[NodeName]
-    at: float
+    at: UnixTime
     undone: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBack:
+    """The last time that the clock was set back: by how many seconds, and when the head found it, by the new time."""
+
+    at: UnixTime
+    by: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
     """When the head last repeated each of its regular looks (approximate). Times are Unix seconds."""
 
-    marks: float | None = None
+    marks: UnixTime | None = None
     """Last look at our marks on nodes."""
-    marks_steady: float = 0.0
+    marks_steady: UnixTime = 0.0
     """Since when the head looks at the marks without a gap."""
-    ends: float | None = None
+    ends: UnixTime | None = None
     """Last look into the end of a job; None while no job needs one."""
     shown: Mapping[str, Shown] = field(default_factory=_none)
     """By word."""
+    set_back: SetBack | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +186,9 @@ class Memory:
     """The last runs of the remembered jobs, oldest first; the store's ledger keeps all runs."""
     incidents: Mapping[str, Incident] = field(default_factory=_none)
     breakers: Mapping[str, Breaker] = field(default_factory=_none)
-    asked: Mapping[Key, float] = field(default_factory=_none)
-    noted: Mapping[str, float] = field(default_factory=_none)
-    history: Mapping[NodeName, tuple[float, ...]] = field(default_factory=_none)
+    asked: Mapping[Key, UnixTime] = field(default_factory=_none)
+    noted: Mapping[str, UnixTime] = field(default_factory=_none)
+    history: Mapping[NodeName, tuple[UnixTime, ...]] = field(default_factory=_none)
     """Times of past repairs per node, for budgets."""
     agents: Mapping[NodeName, Incarnation] = field(default_factory=_none)
     """Every agent that ever connected: one that does not come back after the head's restart is missed."""
@@ -190,13 +200,13 @@ class Memory:
     served: Mapping[NodeName, InstanceId] = field(default_factory=_none)
     """The instance of each node that Slurm last had in full service: a count too low on the same one is lost
     hardware."""
-    breakers_reset: float = 0.0
+    breakers_reset: UnixTime = 0.0
     """When a person last reset the breakers: nodes that were out of service before do not count against them."""
-    breaker_resets: Mapping[str, float] = field(default_factory=_none)
+    breaker_resets: Mapping[str, UnixTime] = field(default_factory=_none)
     """When a person last reset one scope, by scope."""
     trials: Mapping[str, Trial] = field(default_factory=_none)
     """`<check>@<version>` -> how a check that may change did, and whether it may take nodes out."""
-    looked: float = 0.0
+    looked: UnixTime = 0.0
     """While a case is open: about when the last fresh picture was planned on. Time without pictures makes no step
     late."""
     head: HeadMemory = HeadMemory()
@@ -205,7 +215,7 @@ class Memory:
     groups: Mapping[str, Group] = field(default_factory=_none)
     slots: Mapping[NodeName, SlotRecord] = field(default_factory=_none)
     gates: Mapping[str, Gate] = field(default_factory=_none)
-    ended: Mapping[str, float] = field(default_factory=_none)
+    ended: Mapping[str, UnixTime] = field(default_factory=_none)
     """Id of a cluster that ended, or of a repair whose slot is gone -> when (Unix s): its last instances may still
     come."""
     strays: Mapping[InstanceId, Stray] = field(default_factory=_none)

@@ -6,6 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.events import Event, Level
+from steward.model.unix_time import UnixTime
 
 
 class ChannelKind(Enum):
@@ -46,7 +47,7 @@ class Message:
     level: Level
     since: float
     count: int = 1
-    not_before: float = 0.0
+    not_before: UnixTime = 0.0
     tries: int = 0
     trying: bool = False
 
@@ -61,5 +62,5 @@ class ChannelState:
 
     cursor: int
     queue: tuple[Message, ...] = ()
-    told: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    attempts: tuple[float, ...] = ()
+    told: Mapping[str, UnixTime] = field(default_factory=lambda: MappingProxyType({}))
+    attempts: tuple[UnixTime, ...] = ()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.ids import NodeName
+from steward.model.unix_time import UnixTime
 
 _RESERVED = frozenset({"ALL", "DEFAULT"})
 
@@ -65,8 +66,8 @@ class Gate:
 
     partition: str
     open: bool
-    set_at: float
+    set_at: UnixTime
     confirmed: bool = False
     """Whether Slurm showed the state at least once: a later difference is a person's change (or a restart)."""
-    yielded: float | None = None
+    yielded: UnixTime | None = None
     why: str = ""

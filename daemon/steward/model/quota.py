@@ -10,6 +10,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NewType
 
+from steward.model.unix_time import UnixTime
+
 Resource = NewType("Resource", str)
 """`TYPE/KIND`: a kind of resource of a machine type, for example `ml.p5.48xlarge/gpu`. Kinds: `gpu` (whole
 accelerators), `cpu` (logical CPUs), `mem` (MiB), and a MIG profile (`gpu:1g.10gb`)."""
@@ -106,9 +108,9 @@ class QuotaEntry:
     status: QuotaStatus = QuotaStatus.CREATING
     failure: str = ""
     """Why it is not in force (FailureReason); empty if it is."""
-    created: float = 0.0
+    created: UnixTime = 0.0
     created_by: str = ""
-    modified: float = 0.0
+    modified: UnixTime = 0.0
     modified_by: str = ""
 
 
@@ -130,7 +132,7 @@ class ComputeQuota(QuotaEntry):
     weight: int = 0
     preempt: PreemptTeamTasks = PreemptTeamTasks.LOWER_PRIORITY
     enabled: bool = True
-    emptied: float | None = None
+    emptied: UnixTime | None = None
     """When its team's account, which is deleted with the quota, was first seen empty (Unix s)."""
 
 
@@ -176,14 +178,14 @@ class Eviction:
     when the run ended. `text` is one sentence for the job's owner.
     """
 
-    at: float
+    at: UnixTime
     restart: int
     cause: Reclaimed
     to_team: str
     to_job: int
     text: str
-    due: float | None = None
-    over: float | None = None
+    due: UnixTime | None = None
+    over: UnixTime | None = None
     signal: int = 0
 
 
@@ -216,4 +218,4 @@ class Wrote:
 
     values: tuple[str, ...]
     foreign: str | None = None
-    since: float | None = None
+    since: UnixTime | None = None

@@ -6,6 +6,7 @@ from enum import Enum
 from steward.model.access import PRIVATE
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
+from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 # Records of a resumed job's way back: the nodes that are kept for it, and its place in the queue.
@@ -20,9 +21,9 @@ class KeptNodes:
 
     restart: int
     nodes: frozenset[NodeName]
-    since: float
-    until: float
-    freed: float | None = None
+    since: UnixTime
+    until: UnixTime
+    freed: UnixTime | None = None
     why: str = ""
     """Why the nodes were freed."""
 
@@ -37,7 +38,7 @@ class Raised:
     restart: int
     before: int
     nice: int
-    at: float
+    at: UnixTime
     restored: bool = False
 
 
@@ -47,7 +48,7 @@ class Lent:
 
     restart: int
     nodes: frozenset[NodeName]
-    at: float
+    at: UnixTime
 
 
 # The memory of a job that was suspended.
@@ -62,8 +63,8 @@ class Suspension:
     """
 
     restart: int
-    since: float | None = None
-    over: float | None = None
+    since: UnixTime | None = None
+    over: UnixTime | None = None
     total_s: float = 0.0
 
 
@@ -80,24 +81,24 @@ class Leaving:
     """
 
     restart: int
-    since: float | None = None
-    over: float | None = None
-    done: float | None = None
-    clean: float | None = None
+    since: UnixTime | None = None
+    over: UnixTime | None = None
+    done: UnixTime | None = None
+    clean: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bystander:
     """A job that is not resumed. `since` is when it was first remembered (Unix s)."""
 
-    since: float
+    since: UnixTime
     submitted: float | None = None
     """Its submit time: a later job in Slurm may have the same id."""
     refused: bool = False
     """Whether the job itself opted out of the site's default."""
     leaving: Leaving | None = None
     """The end of its last run, if the job was evicted; None: not waited for."""
-    orphaned: float | None = None
+    orphaned: UnixTime | None = None
     """When it was first seen as a replica job without a base job (Unix s)."""
 
 
@@ -106,7 +107,7 @@ class TakenOut:
     """A node that left a running job, and when this was seen (Unix s)."""
 
     node: NodeName
-    at: float
+    at: UnixTime
     fault: str = ""
     """The node's fault at that time; empty: none is known, so the job's user released the node."""
 
@@ -127,7 +128,7 @@ class Saved:
 
     path: str = ""
     step: int | None = None
-    at: float | None = None
+    at: UnixTime | None = None
 
     def is_newer_than(self, other: "Saved") -> bool:
         """Return whether this checkpoint holds more work: by step if both have one, else by time."""
@@ -153,14 +154,14 @@ class Attempt:
     decided_for: str
     decision: Decision
     why: Why
-    at: float
+    at: UnixTime
     culprits: frozenset[NodeName] = frozenset()
     restart: int = 0
     final: bool = False
     """Whether the batch script itself was told to stop, so that its run ends with its own status."""
     open: bool = False
     """Whether a fault that is found later may overturn it."""
-    failed_at: float | None = None
+    failed_at: UnixTime | None = None
     """When the step or script of the ask failed; None: there was no ask."""
     step: str = ""
     """The step of the ask; empty: not a step, or no ask."""
@@ -170,8 +171,8 @@ class Attempt:
     """Whether it counts as a resume; False if one was counted for the same fault."""
     suspended_s: float = 0.0
     """For how long its run had been suspended before."""
-    requeued: float | None = None
-    running: float | None = None
+    requeued: UnixTime | None = None
+    running: UnixTime | None = None
     given_limit_s: float | None = None
     """The time limit (s) that gives back the time lost by this fault; 0: not worth it, or no fault is known; None: not
     known yet, or no retry."""
@@ -195,7 +196,7 @@ class Standstill:
     """A running job without progress. `name` is the name of its stacks' bundle, `since` when it was found."""
 
     name: str
-    since: float
+    since: UnixTime
     restart: int
     step: int | None = None
     is_quiet: bool = False
@@ -226,7 +227,7 @@ class JobMemory:
     id: JobId
     uid: int
     mode: ResumeMode
-    opted_at: float
+    opted_at: UnixTime
     restarts: int = 0
     resumes: int = 0
     unproven: int = 0
@@ -236,16 +237,16 @@ class JobMemory:
     """Whether the site's default opted the job in; the job did not ask itself."""
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
-    pending_from: float | None = None
+    pending_from: UnixTime | None = None
     unbegun: bool = False
     """Whether Slurm requeued it without a fault or an observed run, so that it is left to Slurm's own delay."""
     nudges: int = 0
-    last_nudge: float = 0.0
+    last_nudge: UnixTime = 0.0
     nodes: frozenset[NodeName] = frozenset()
     """Every node of its current run (of its last run while it is pending), lost ones included."""
     parts: frozenset[NodeName] = frozenset()
     """Every node of the other parts of that run, for a heterogeneous job; this memory is the leader's."""
-    started: float | None = None
+    started: UnixTime | None = None
     """When that run started."""
     size: RunSize | None = None
     """What that run has, or had; None: it was not seen to run."""
@@ -272,7 +273,7 @@ class JobMemory:
     """The restart for which Slurm refused the exclude list, so that none of Steward's nodes are excluded from it."""
     shown_again: int | None = None
     """The restart of its run that Slurm shows again after a requeue, because Slurm lost its newest state."""
-    ended: float | None = None
+    ended: UnixTime | None = None
     end_text: str = ""
 
     @property

@@ -5,6 +5,7 @@ from enum import Enum
 
 from steward.model.group import Version
 from steward.model.ids import InstanceId, NodeName
+from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 
@@ -81,8 +82,8 @@ class SlotRecord:
     group: str
     logical: str
     step: SlotStep
-    entered: float
-    created: float
+    entered: UnixTime
+    created: UnixTime
     why: Why
     purpose: Purpose = Purpose.STAY
     instance: InstanceId | None = None
@@ -93,18 +94,18 @@ class SlotRecord:
     hitch: Hitch = Hitch.NONE
     trouble: str = ""
     """The last failure in words; HyperPod shows it as the node's message."""
-    next_try: float = 0.0
-    deadline: float | None = None
+    next_try: UnixTime = 0.0
+    deadline: UnixTime | None = None
     """In DRAIN: the time until which its jobs may run; None: as long as they like."""
-    launched: float | None = None
-    served: float | None = None
-    updated: float | None = None
+    launched: UnixTime | None = None
+    served: UnixTime | None = None
+    updated: UnixTime | None = None
     has_served: bool = False
-    missing: float | None = None
+    missing: UnixTime | None = None
     """The time since which the provider does not list its instance any more."""
     saved: bool = False
     """Whether the slot's node was backed up and is to be restored on its next instance."""
-    over: float | None = None
+    over: UnixTime | None = None
     """The time since which only Slurm's record of its dynamic node is left."""
 
     @property

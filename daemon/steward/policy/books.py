@@ -211,7 +211,7 @@ class NodeBook(Kept[NodeName, NodeMemory]):
         """
         before = self.unchanged
         of = (before, ground.nodes.keys_stamp)
-        if before is not None and ground.once("oldest of nodes", of, lambda: self._oldest(in_slurm)) > since:
+        if before is not None and ground.once(NodeBook._oldest, of, self, in_slurm) > since:
             return
         for name, mem in list(self.items()):
             if any(at <= since for at in _times(mem, is_there=name in in_slurm)):

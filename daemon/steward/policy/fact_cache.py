@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import compress, count
 from operator import is_, is_not
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from steward.model.health import Incarnation
 from steward.model.ids import JobId, NodeName
@@ -22,6 +22,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 R = TypeVar("R")
 T = TypeVar("T")
+P = ParamSpec("P")
 _NO_TRAITS: frozenset[Hashable] = frozenset()
 _NOBODY: frozenset[Any] = frozenset()
 _MOST_ALIKE = 4096
@@ -119,14 +120,17 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
 
 
 class FactCache:
-    """The cache of one picture at a time. It lives for as long as plans follow each other; one thread uses it."""
+    """The cache of one picture at a time. It lives for as long as plans follow each other; one thread uses it.
+
+    The key of a fact is the function that finds it.
+    """
 
     def __init__(self) -> None:
         self._seen = Observed(at=0.0)
         self._nodes: Index[NodeName, Node, None] = Index(traits_of_node)
         self._agents: Index[NodeName, AgentView, Incarnation] = Index(traits_of_agent, who_speaks)
         self._jobs: Index[JobId, Job, None] = Index(traits_of_job)
-        self._made: dict[str, tuple[tuple[object, ...], Any]] = {}
+        self._made: dict[Callable[..., object], tuple[tuple[object, ...], Any]] = {}
 
     def turn_to(self, seen: Observed) -> None:
         """Take the next picture. Facts are worked out only when they are asked for."""
@@ -148,19 +152,19 @@ class FactCache:
         self._jobs.follow(self._seen.jobs)
         return self._jobs
 
-    def once(self, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return the result of `make`, kept from the last call if it was made `of` the same objects."""
-        known = self._made.get(what)
-        if known is None or not self.is_known(what, of):
-            known = self._made[what] = (of, make())
-        made: T = known[1]
-        return made
+    def once(self, find: Callable[P, T], of: tuple[object, ...], *given: P.args, **named: P.kwargs) -> T:
+        """Return what `find` finds, kept from the last call if it was found in (`of`) the same objects."""
+        known = self._made.get(find)
+        if known is None or not self.is_done(find, of):
+            known = self._made[find] = (of, find(*given, **named))
+        found: T = known[1]
+        return found
 
-    def is_known(self, what: str, of: tuple[object, ...]) -> bool:
-        """Return whether `what` was made `of` the same objects before."""
-        known = self._made.get(what)
+    def is_done(self, step: Callable[..., object], of: tuple[object, ...]) -> bool:
+        """Return whether this function was called for the same objects before."""
+        known = self._made.get(step)
         return known is not None and len(known[0]) == len(of) and all(map(is_, known[0], of))
 
-    def note(self, what: str, of: tuple[object, ...]) -> None:
-        """Remember that `what` is known for these objects."""
-        self._made[what] = (of, None)
+    def done(self, step: Callable[..., object], of: tuple[object, ...]) -> None:
+        """Remember that this function was called for these objects."""
+        self._made[step] = (of, None)

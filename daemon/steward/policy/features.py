@@ -77,7 +77,7 @@ def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
 
 def _undone(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes to which we wrote the feature a moment ago, and that show another one of ours."""
-    if not 0 <= draft.now - before.at <= _SOON_S or f"feature:{word}" in draft.seen.failures:
+    if draft.now - before.at > _SOON_S or f"feature:{word}" in draft.seen.failures:
         return frozenset()
     later = (one.nodes for other, one in draft.head.shown.items() if other != word and one.at >= before.at)
     ours = (names & before.nodes).difference(*later)
@@ -98,10 +98,12 @@ def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
 
 def _not_skipped(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes without a punctual agent that do not show `Skipped`."""
-    unheard, nodes = draft.overview.unheard, draft.ground.nodes
-    shows = Shows(SKIPPED)
-    of = (unheard, nodes.stamp(shows))
-    return draft.ground.once("not skipped", of, lambda: frozenset(unheard) - nodes.having(shows))
+    of = (draft.overview.unheard, draft.ground.nodes.stamp(Shows(SKIPPED)))
+    return draft.ground.once(_find_not_skipped, of, draft)
+
+
+def _find_not_skipped(draft: Draft) -> frozenset[NodeName]:
+    return frozenset(draft.overview.unheard) - draft.ground.nodes.having(Shows(SKIPPED))
 
 
 def _shows(node: Node, word: str) -> bool:

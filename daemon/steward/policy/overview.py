@@ -35,17 +35,17 @@ class Overview:
 
     def remembered(self, what: str) -> frozenset[NodeName]:
         """Return the nodes whose memory has a value in this field."""
-        return self._ground.once(f"nodes {what}", (self._remembered,), lambda: self._find_remembered(what))
-
-    def _find_remembered(self, what: str) -> frozenset[NodeName]:
-        return frozenset(name for name, mem in self._remembered.items() if getattr(mem, what) is not None)
+        known = self._ground.once(_none_remembered, (self._remembered,))
+        if what not in known:
+            known[what] = frozenset(name for name, mem in self._remembered.items() if getattr(mem, what) is not None)
+        return known[what]
 
     @cached_property
     def unheard(self) -> Sequence[NodeName]:
         """Return the nodes without an agent that is connected and punctual, by name."""
         nodes, agents = self._ground.nodes, self._ground.agents
         of = (nodes.keys_stamp, agents.keys_stamp, agents.stamp(Trait.UNHEARD))
-        return self._ground.once("unheard", of, self._find_unheard)
+        return self._ground.once(Overview._find_unheard, of, self)
 
     def _find_unheard(self) -> Sequence[NodeName]:
         nodes = self._seen.nodes.keys()
@@ -55,7 +55,10 @@ class Overview:
     def heard(self) -> Sequence[NodeName]:
         """Return the nodes with an agent that is connected and punctual, by name."""
         of = (self._ground.nodes.keys_stamp, self.unheard)
-        return self._ground.once("heard", of, lambda: sorted(self._seen.nodes.keys() - set(self.unheard)))
+        return self._ground.once(Overview._find_heard, of, self)
+
+    def _find_heard(self) -> Sequence[NodeName]:
+        return sorted(self._seen.nodes.keys() - set(self.unheard))
 
     def with_reason(self, *traits: Trait) -> Sequence[Node]:
         """Return the nodes whose reason has one of these traits, by name."""
@@ -71,9 +74,11 @@ class Overview:
     @cached_property
     def idle(self) -> frozenset[NodeName]:
         """Return the nodes on which Slurm would start a job now."""
-        nodes = self._ground.nodes
-        idle = self._ground.once("idle", (nodes.stamp(Trait.IDLE),), lambda: frozenset(nodes.having(Trait.IDLE)))
+        idle = self._ground.once(Overview._find_idle, (self._ground.nodes.stamp(Trait.IDLE),), self)
         return idle.difference(self.leaks) if self.leaks else idle
+
+    def _find_idle(self) -> frozenset[NodeName]:
+        return frozenset(self._ground.nodes.having(Trait.IDLE))
 
     @cached_property
     def leaks(self) -> Mapping[NodeName, str]:
@@ -83,9 +88,11 @@ class Overview:
     @cached_property
     def waiting(self) -> Sequence[Job]:
         """Return the users' jobs that would start if nodes were free, by id."""
-        jobs = self._ground.jobs
-        queued = self._ground.once("queued", (jobs.stamp(Trait.QUEUED),), lambda: self._jobs_with(Trait.QUEUED))
+        queued = self._ground.once(Overview._find_queued, (self._ground.jobs.stamp(Trait.QUEUED),), self)
         return [job for job in queued if (job.eligible or 0.0) <= self._now]
+
+    def _find_queued(self) -> Sequence[Job]:
+        return self._jobs_with(Trait.QUEUED)
 
     @cached_property
     def waiting_alike(self) -> Sequence[Sequence[Job]]:
@@ -135,7 +142,7 @@ class Overview:
     @cached_property
     def running_on(self) -> Mapping[NodeName, Sequence[JobId]]:
         """Return node -> the jobs that run there."""
-        return self._ground.once("running on", (self._ground.jobs.stamp(Trait.ACTIVE),), self._find_running)
+        return self._ground.once(Overview._find_running, (self._ground.jobs.stamp(Trait.ACTIVE),), self)
 
     def _find_running(self) -> Mapping[NodeName, Sequence[JobId]]:
         found: defaultdict[NodeName, list[JobId]] = defaultdict(list)
@@ -147,7 +154,7 @@ class Overview:
     @cached_property
     def opted_in(self) -> Mapping[JobId, Sequence[OptedIn]]:
         """Return job -> the reports that the job runs with the option."""
-        return self._ground.once("words on jobs", (self._seen.opted_in,), self._find_words)
+        return self._ground.once(Overview._find_words, (self._seen.opted_in,), self)
 
     def _find_words(self) -> Mapping[JobId, Sequence[OptedIn]]:
         found: defaultdict[JobId, list[OptedIn]] = defaultdict(list)
@@ -213,8 +220,7 @@ class Overview:
 
     @cached_property
     def _instances_by_token(self) -> Mapping[str, Sequence[Instance]]:
-        instances = self._seen.instances
-        return self._ground.once("by token", (instances,), lambda: _grouped(instances.values(), lambda one: one.token))
+        return self._ground.once(_by_token, (self._seen.instances,), self._seen.instances.values())
 
     def instances_of(self, node: NodeName) -> Sequence[Instance]:
         """Return the instances that the provider lists for a node, by id, including those that are gone."""
@@ -223,15 +229,26 @@ class Overview:
     @cached_property
     def reclaimed(self) -> frozenset[NodeName]:
         """Return the nodes whose every instance is being reclaimed by the provider, or was."""
-        return self._ground.once("reclaimed", (self._seen.instances,), self._find_reclaimed)
+        return self._ground.once(Overview._find_reclaimed, (self._seen.instances,), self)
 
     def _find_reclaimed(self) -> frozenset[NodeName]:
         return frozenset(node for node, many in self._instances_by_node.items() if all(one.interrupted for one in many))
 
     @cached_property
     def _instances_by_node(self) -> Mapping[NodeName, Sequence[Instance]]:
-        instances = self._seen.instances
-        return self._ground.once("by node", (instances,), lambda: _grouped(instances.values(), lambda one: one.node))
+        return self._ground.once(_by_node, (self._seen.instances,), self._seen.instances.values())
+
+
+def _none_remembered() -> dict[str, frozenset[NodeName]]:
+    return {}
+
+
+def _by_token(instances: Iterable[Instance]) -> Mapping[str, Sequence[Instance]]:
+    return _grouped(instances, lambda one: one.token)
+
+
+def _by_node(instances: Iterable[Instance]) -> Mapping[NodeName, Sequence[Instance]]:
+    return _grouped(instances, lambda one: one.node)
 
 
 def _grouped(instances: Iterable[Instance], key: Callable[[Instance], K]) -> dict[K, list[Instance]]:

@@ -196,13 +196,13 @@ def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
 def _just_lost(view: AgentView, now: float) -> float:
     """Return when the agent was lost, if that was a moment ago; else 0."""
     at = view.lost_at
-    return at if at is not None and at <= now < at + _HURRY_S else 0.0
+    return at if at is not None and now < at + _HURRY_S else 0.0
 
 
 def _is_settling(view: AgentView, now: float) -> bool:
     """Return whether the agent fell silent lately and the second witness has answered, or had its time."""
     since = view.lost_at if view.lost_at is not None else view.last_heard
-    if not since <= now < since + _SILENT_S:
+    if now >= since + _SILENT_S:
         return False
     return now >= since + _JUST_SILENT_S or (view.witness is not None and view.witness.at >= since)
 

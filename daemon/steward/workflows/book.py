@@ -105,7 +105,7 @@ class Book(Generic[K, V]):
         found = self._read_all()
         self._costs.append(cost_of(time.monotonic() - started, len(found)))
         with self._lock:
-            before, self.page = self.page, self.page.with_sweep(found, began, self._clock.now())
+            before, self.page = self.page, self.page.with_sweep(found, began)
             self._news = self.page.records is not before.records
 
     def _swept(self) -> None:
@@ -124,8 +124,8 @@ class Book(Generic[K, V]):
 class Errand(Generic[K, V]):
     """One turn's wishes for a book, with the reads begun for them: each a few times at most."""
 
-    def __init__(self, book: Book[K, V], wanted: Wanted[K], clock: Clock) -> None:
-        self._book, self._wanted, self._clock = book, wanted, clock
+    def __init__(self, book: Book[K, V], wanted: Wanted[K]) -> None:
+        self._book, self._wanted = book, wanted
         self._begun: dict[str, int] = {}
 
     @property
@@ -152,15 +152,15 @@ class Errand(Generic[K, V]):
         if look is self._book.sweep:
             look.start()
         else:
-            self._book.look(self._book.page.stale(self._wanted.records, self._clock.now()))
+            self._book.look(self._book.page.stale(self._wanted.records))
         return None
 
     def _awaited(self) -> BackgroundRead[None] | None:
         """Return the read that is still needed; None if all is there."""
-        page, now = self._book.page, self._clock.now()
-        if self._wanted.swept is not None and not page.is_swept(self._wanted.swept, now):
+        page = self._book.page
+        if self._wanted.swept is not None and not page.is_swept(self._wanted.swept):
             return self._book.sweep
-        return self._book.narrow if page.stale(self._wanted.records, now) else None
+        return self._book.narrow if page.stale(self._wanted.records) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,10 +173,9 @@ class Page(Generic[K, V]):
     records: MappingProxyType[K, V] = field(default_factory=lambda: MappingProxyType({}))
     times: ReadTimes[K] = field(default_factory=lambda: ReadTimes(swept=0.0))
 
-    def with_sweep(self, found: Mapping[K, V], began: float, now: float) -> "Page[K, V]":
+    def with_sweep(self, found: Mapping[K, V], began: float) -> "Page[K, V]":
         """Return the page after a sweep; records with a later narrow look keep that."""
-        # a time in the future is from before the clock was set back
-        looked = {key: at for key, at in self.times.looked.items() if began < at <= now}
+        looked = {key: at for key, at in self.times.looked.items() if began < at}
         records = dict(found)
         for key in looked:
             _put(records, key, self.records.get(key))
@@ -194,13 +193,13 @@ class Page(Generic[K, V]):
             _put(records, key, value)
         return Page(records=MappingProxyType(records), times=times)
 
-    def stale(self, wanted: Mapping[K, float], now: float) -> frozenset[K]:
+    def stale(self, wanted: Mapping[K, float]) -> frozenset[K]:
         """Return the wanted records that were not read at their time (Unix s) or later."""
-        return frozenset(key for key, since in wanted.items() if not since <= self.times.at(key) <= now)
+        return frozenset(key for key, since in wanted.items() if self.times.at(key) < since)
 
-    def is_swept(self, since: float, now: float) -> bool:
+    def is_swept(self, since: float) -> bool:
         """Return whether all records were read at `since` or later."""
-        return self.times.swept > 0.0 and since <= self.times.swept <= now
+        return self.times.swept > 0.0 and since <= self.times.swept
 
     def _same_as(self, records: dict[K, V]) -> MappingProxyType[K, V]:
         """Return the old object if the content is equal; else the new one, with equal records as the old objects."""

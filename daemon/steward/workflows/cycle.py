@@ -29,7 +29,7 @@ from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.set_back import SetBacks, earlier, last_stamp
+from steward.workflows.set_back import since_set_back
 from steward.workflows.snapshot import HeadStandstill, Phases, Snapshot
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,10 @@ FREE_S = 0.5
 """Rest up to this long may be owed, so that the turns of one recovery follow each other at once."""
 LONGEST_S = 0.3
 """One rest is not longer."""
+
+
+class ClockSetBack(Exception):
+    """The clock shows an earlier time than before: what this process noted would be in the future."""
 
 
 class Rest:
@@ -112,7 +116,10 @@ class Cycle:
         self._stopping = threading.Event()
         self._memory: Memory | None = None
         self._acted = 0.0
-        self._set_backs = SetBacks(parts.clock.now())
+        self._noted = parts.clock.now()
+        """The last time that a turn noted."""
+        self.set_back = ""
+        """How far the clock was set back, if the cycle ended for it."""
         self._failing = HeadStandstill(
             since=parts.clock.now(), why="the head has not finished its first look at the cluster"
         )
@@ -126,7 +133,14 @@ class Cycle:
         self._parts.bell.ring()
 
     def run(self) -> None:
-        """Run turns until `stop`."""
+        """Run turns until `stop`, or until the clock was set back."""
+        try:
+            self._run()
+        except ClockSetBack as found:
+            self.set_back = str(found)
+        self._parts.journal.flush()
+
+    def _run(self) -> None:
         rung: float | None = time.monotonic()
         rest = Rest()
         while not self._stopping.is_set():
@@ -136,7 +150,6 @@ class Cycle:
             rest_s = rest.after(began, time.monotonic())
             self._stopping.wait(rest_s)
             rung = self._wait(wait_s - rest_s)
-        self._parts.journal.flush()
 
     def _wait(self, wait_s: float) -> float | None:
         """Wait for the bell, and return when it rang (monotonic); None if it did not."""
@@ -148,7 +161,10 @@ class Cycle:
         return self._parts.bell.wait(wait_s - _TIDY_S)
 
     def turn(self, rung: float | None = None) -> float:
-        """Run one turn with its outcomes written; return the seconds until the next one is due without a bell."""
+        """Run one turn with its outcomes written; return the seconds until the next one is due without a bell.
+
+        Raises ClockSetBack.
+        """
         wait_s = self._guarded_turn(rung)
         self._parts.journal.flush()
         return wait_s
@@ -163,13 +179,15 @@ class Cycle:
         return None
 
     def _guarded_turn(self, rung: float | None) -> float:
-        """Run one turn, whatever fails in it; return the seconds until the next one.
+        """Run one turn, whatever fails in it; return the seconds until the next one. Raises ClockSetBack.
 
         `rung`: when the bell rang (monotonic).
         """
         self._turn_began = self._parts.clock.now()
         try:
             snapshot = self._turn(rung)
+        except ClockSetBack:
+            raise
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
             self._stand(str(error))
@@ -188,7 +206,7 @@ class Cycle:
     def _stand(self, why: str) -> None:
         """Note that a turn failed; if failures last, write an event, if the store takes it."""
         now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
-        since = now if self._decides else min(self._failing.since, now)
+        since = now if self._decides else self._failing.since
         self._failing, self._decides = HeadStandstill(since=since, why=why), False
         if not self._is_told and now - since >= _TELL_S:
             event = Event(at=now, kind="head.standstill", text=self._failing.text(now), level=Level.ERROR)
@@ -209,6 +227,7 @@ class Cycle:
     def _turn(self, rung: float | None) -> Snapshot:
         """Run one turn and return its snapshot."""
         parts, marks = self._parts, [time.monotonic()]
+        self._note(parts.clock.now())
         before = self._remembered()
         seen = parts.observer.observe(
             busy=self._is_busy(),
@@ -216,11 +235,10 @@ class Cycle:
             failures=parts.journal.failures(),
             alive=self._alive,
         )
+        self._note(seen.at)
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
-        decided = decide(
-            partial(self._think, self._in_time(before, seen.at)), _plan_of, seen, parts.observer, parts.observer.answer
-        )
+        decided = decide(partial(self._think, before), _plan_of, seen, parts.observer, parts.observer.answer)
         seen, (plan, ordered) = decided.seen, decided.thought
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
@@ -242,20 +260,20 @@ class Cycle:
     def _remembered(self) -> Memory:
         """Return the memory, loaded from the store on the first turn."""
         if self._memory is None:
-            self._memory = self._parts.journal.load()
-            at = last_stamp(self._memory)  # the clock may have been set back while no head ran
-            self._set_backs.remember(at)
-            self._parts.observer.remember(at)
+            kept = self._parts.journal.load()
+            self._memory = since_set_back(kept, self._parts.clock.now())
+            found = self._memory.head.set_back
+            if self._memory is not kept and found is not None:
+                log.warning(
+                    "the clock was set back by %.0f s: all that is remembered counts as so much older", found.by
+                )
         return self._memory
 
-    def _in_time(self, memory: Memory, now: float) -> Memory:
-        """Return the memory with its times shifted if the clock was set back."""
-        by = self._set_backs.note(now)
-        if not by:
-            return memory
-        log.warning("the clock was set back by %.0f s: what is remembered is taken to be as much older", by)
-        self._memory = earlier(memory, by)  # now: the commit may fail
-        return self._memory
+    def _note(self, now: float) -> None:
+        """Note the time. Raises ClockSetBack if it is earlier than the one noted before."""
+        before, self._noted = self._noted, now
+        if now < before:
+            raise ClockSetBack(f"the clock was set back by {before - now:.0f} s")
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
         """Write the memory, the intents and the events, if anything changed: a quiet cluster costs no disk."""
@@ -297,7 +315,6 @@ class Cycle:
         now = self._parts.clock.now()
         if any(row_of(action).door is Door.SLURM for action in snapshot.plan.actions):
             self._acted = now
-        self._acted = min(self._acted, now)  # the clock may have been set back
         busy = self._is_busy()
         sweep = self._parts.sweeps.busy_s if busy else self._parts.sweeps.quiet_s
         # actions show in Slurm soon: after one the looks come quickly, then ever more slowly

@@ -26,8 +26,8 @@ class Answers:
     def known(self) -> Mapping[Question, Fit]:
         """Return the last answer to each question; the same object until an answer comes or grows too old."""
         now = self._clock.now()
-        if any(not now - _KEPT_S <= fit.at <= now for fit in self._found.values()):
-            young = {question: fit for question, fit in self._found.items() if now - _KEPT_S <= fit.at <= now}
+        if any(fit.at < now - _KEPT_S for fit in self._found.values()):
+            young = {question: fit for question, fit in self._found.items() if fit.at >= now - _KEPT_S}
             self._found = MappingProxyType(young)
         return self._found
 
@@ -36,7 +36,7 @@ class Answers:
         began, found = self._clock.now(), dict(self._found)
         for question in questions:
             at = self._clock.now()
-            fit = self._slurm.fits(question) if began <= at < began + _FOR_S else UNKNOWN
+            fit = self._slurm.fits(question) if at < began + _FOR_S else UNKNOWN
             found[question] = replace(fit, at=at)
             log.debug(
                 "Slurm says of job %s: %s",

@@ -14,6 +14,7 @@ from steward.model.notify import ChannelKind, ChannelRule, ChannelState, Message
 from steward.ports import Clock, MessengerPort, Permanent, PortError, StorePort
 from steward.views import notify
 from steward.views.notify import GroupOf
+from steward.workflows.set_back import since_stamp
 from steward.workflows.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -121,7 +122,8 @@ class ChannelWorker:
         """Return the channel's state in the store; that of a new channel begins with events from now on."""
         found = self._store.channel(self.channel.rule.name)
         if found is not None:
-            return self._resumed(found)
+            stamp = max((*found.attempts, *found.told.values()), default=0.0)
+            return self._resumed(since_stamp(found, stamp, self._clock.now()))
         last = self._store.events(limit=1)
         return ChannelState(cursor=last[-1][0] if last else 0)
 

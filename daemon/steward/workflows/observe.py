@@ -15,8 +15,8 @@ from steward.model.fit import Question
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
-from steward.model.memory import Memory
-from steward.model.observed import AgentView, Freshness, Observed, Subject
+from steward.model.memory import Memory, SetBack
+from steward.model.observed import Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
@@ -26,7 +26,7 @@ from steward.workflows.confirm import Confirmed
 from steward.workflows.fits import Answers
 from steward.workflows.pool import BackgroundRead, NewsLook, ReadResult, WorkerPool, Workers
 from steward.workflows.records import Patience, Records
-from steward.workflows.set_back import SetBacks
+from steward.workflows.set_back import in_time
 from steward.workflows.submitted import Submissions, Submitted
 
 _THREADS = 8
@@ -77,7 +77,7 @@ class Observer:
         if provider is not None:
             self._instances = NewsLook("the instances", provider.instances, pool, clock, bell.ring, self._listed)
         self._changed = self._parted = self._listing_needed = 0.0
-        self._set_backs = SetBacks(clock.now())
+        self._set_back: SetBack | None = None
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
         self._fits = Answers(slurm, clock)
@@ -99,10 +99,6 @@ class Observer:
         """Ask for a new list of instances, because some were made or ended."""
         self._listing_needed = self._clock.now()
 
-    def remember(self, at: float) -> None:
-        """Note that an earlier head lived at `at` (Unix s): if that is in the future, the clock was set back since."""
-        self._set_backs.remember(at)
-
     def observe(
         self,
         *,
@@ -115,10 +111,8 @@ class Observer:
 
         `alive` is called now and then during the wait. `memory` decides which records are needed.
         """
-        now = self._heed_the_clock()
-        self._alive = alive
-        asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
-        opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
+        self._alive, self._set_back = alive, memory.head.set_back
+        asks, opted = self._agents.asks(), self._agents.opted_in()
         self._list_instances(busy)
         self._read_partitions(memory)
         self._read_reservations(memory)
@@ -137,8 +131,8 @@ class Observer:
             partitions_at=partitions.began if partitions else 0.0,
             reservations=reservations.value if reservations else MappingProxyType({}),
             reservations_at=reservations.began if reservations else 0.0,
-            agents=self._views(),
-            agents_since=self._set_backs.in_time(self._agents.since(), self._clock.now()),
+            agents=self._agents.views(),
+            agents_since=self._agents.since(),
             provider=self._provider_freshness(),
             listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
@@ -187,7 +181,7 @@ class Observer:
             jobs=page.records,
             places=self._places,
             job_at=page.times.at,
-            views=self._views(),
+            views=self._agents.views(),
             asks=asks,
             opted=opted,
         )
@@ -224,30 +218,12 @@ class Observer:
             look.start()
         return look.last.value if look.last else None
 
-    def _heed_the_clock(self) -> float:
-        """Return the time now; cut off remembered times that lie in the future because the clock was set back."""
-        now = self._clock.now()
-        self._set_backs.note(now)
-        self._changed, self._parted = min(self._changed, now), min(self._parted, now)
-        self._listing_needed = min(self._listing_needed, now)
-        return now
-
     def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:
         """Return the jobs with no begin or end in the future: Slurm's clock was the wrong one, too."""
-        if not self._set_backs.by:
+        found, now = self._set_back, self._clock.now()
+        if found is None or now > found.at + found.by:
             return jobs
-        in_time, now = self._set_backs.in_time, self._clock.now()
-        return {
-            id: replace(job, started=in_time(job.started, now), ended=in_time(job.ended, now))
-            for id, job in jobs.items()
-        }
-
-    def _views(self) -> Mapping[NodeName, AgentView]:
-        """Return the agents' views with times by today's clock."""
-        views, now = self._agents.views(), self._clock.now()
-        if not self._set_backs.by:
-            return views
-        return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
+        return {id: in_time(job, found, now) for id, job in jobs.items()}
 
     def _read_partitions(self, memory: Memory) -> None:
         """Begin to read the partitions if they are needed and old."""

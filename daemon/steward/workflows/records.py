@@ -117,7 +117,7 @@ class Records:
         `asked`: when the last shim asked; `anew`: when slurmctld last started (Unix s).
         """
         now = self._clock.now()
-        self._forget_touched(now)
+        self._forget_touched()
         self._since = min(now, max(asked, now - _LATE_S)) if self._late else now
         self._close = min(self._since, now - self._patience.close)
         self._asked = max(self._close, min(asked, now))
@@ -133,8 +133,8 @@ class Records:
     def confirm(self, subject: Subject, alive: Callable[[], None]) -> Freshness | None:
         """Read those records that were not read in this turn; None if all were."""
         now = self._clock.now()
-        stale_nodes = self.nodes.page.stale(_as_needed(subject.nodes, self._close, self._touched_nodes), now)
-        stale_jobs = self.jobs.page.stale(_as_needed(subject.jobs, self._close, self._touched_jobs), now)
+        stale_nodes = self.nodes.page.stale(_as_needed(subject.nodes, self._close, self._touched_nodes))
+        stale_jobs = self.jobs.page.stale(_as_needed(subject.jobs, self._close, self._touched_jobs))
         if not stale_nodes and not stale_jobs:
             return None
         nodes = _by_name_or_all(dict.fromkeys(stale_nodes, now), len(self.nodes.page.records), now)
@@ -156,8 +156,8 @@ class Records:
     def _read(self, nodes: Wanted[NodeName], jobs: Wanted[JobId], alive: Callable[[], None]) -> Freshness:
         """Wait for the wanted records; return how fresh the picture is then."""
         errands: list[Errand[Any, Any]] = [
-            Errand(self.nodes, nodes, self._clock),
-            Errand(self.jobs, jobs, self._clock),
+            Errand(self.nodes, nodes),
+            Errand(self.jobs, jobs),
         ]
         return self._freshness() if self._await(errands, alive) else self._old()
 
@@ -190,7 +190,7 @@ class Records:
         """Return since when the whole book must have been read; None if it need not be."""
         times = book.page.times
         # nothing is known of it, or the last sweep failed or is too old
-        if book.sweep.failed or not 0.0 < times.swept <= now or now - times.swept > self._longest(book):
+        if book.sweep.failed or times.swept == 0.0 or now - times.swept > self._longest(book):
             return self._since
         # all of it may have changed, or slurmctld restarted and may have forgotten records
         since = max(self._all_touched, anew)
@@ -202,7 +202,7 @@ class Records:
 
     def _sweep_if_due(self, book: Book[K, Any], wanted: Wanted[K], pace: Pace, now: float) -> None:
         """Begin a sweep beside the cycle if it is due, unless the turn itself waits for one."""
-        if wanted.swept is None and not (book.page.times.swept <= now < self._due(book, pace)):
+        if wanted.swept is None and now >= self._due(book, pace):
             book.sweep.start()
 
     def _due(self, book: Book[Any, Any], pace: Pace) -> float:
@@ -221,8 +221,7 @@ class Records:
 
     def _note_hurry(self, hurried: bool, now: float) -> None:
         """Note whether there is a hurry."""
-        # a time in the future is from before the clock was set back
-        since = now if self._hurried_since is None else min(self._hurried_since, now)
+        since = now if self._hurried_since is None else self._hurried_since
         self._hurried_since = since if hurried else None
 
     def _await(self, errands: list[Errand[Any, Any]], alive: Callable[[], None]) -> bool:
@@ -262,24 +261,19 @@ class Records:
 
     def _freshness(self) -> Freshness:
         """Return how fresh the picture is after a good read."""
-        now = self._clock.now()
-        for book in self._books:
-            if book.sweep.failed or not 0.0 < book.page.times.swept <= now:
-                return self._old()
-        return Freshness.FRESH
+        is_good = all(not book.sweep.failed and book.page.times.swept > 0.0 for book in self._books)
+        return Freshness.FRESH if is_good else self._old()
 
     def _old(self) -> Freshness:
         """Return how fresh the picture is after a failed read."""
         has_all = all(book.page.times.swept > 0.0 for book in self._books)
         return Freshness.OLD if has_all else Freshness.ABSENT
 
-    def _forget_touched(self, now: float) -> None:
+    def _forget_touched(self) -> None:
         """Forget changed records that were read again since."""
         with self._lock:
-            # a time in the future is from before the clock was set back
-            self._touched_nodes = _still(self._touched_nodes, self.nodes, now)
-            self._touched_jobs = _still(self._touched_jobs, self.jobs, now)
-            self._all_touched = min(self._all_touched, now)
+            self._touched_nodes = _still(self._touched_nodes, self.nodes)
+            self._touched_jobs = _still(self._touched_jobs, self.jobs)
 
 
 def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) -> dict[K, float]:
@@ -287,11 +281,10 @@ def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) ->
     return {key: max(since, touched.get(key, 0.0)) for key in keys}
 
 
-def _still(touched: dict[K, float], book: Book[K, Any], now: float) -> dict[K, float]:
+def _still(touched: dict[K, float], book: Book[K, Any]) -> dict[K, float]:
     """Return the changed records that were not read since."""
-    in_time = {key: min(at, now) for key, at in touched.items()}
-    stale = book.page.stale(in_time, now)
-    return {key: at for key, at in in_time.items() if key in stale}
+    stale = book.page.stale(touched)
+    return {key: at for key, at in touched.items() if key in stale}
 
 
 def _most(size: int) -> int:

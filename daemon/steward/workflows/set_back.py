@@ -1,36 +1,74 @@
-"""A clock that was set back: times from before are in the future now, and waiting for them would take as long."""
+"""A clock that was set back while no head ran: the times that an earlier head remembered are in the future now.
 
-import math
+A running head never works with such times: it ends when it sees that the clock was set back, and the next one finds
+what a head finds after any other absence.
+"""
+
+import dataclasses
+import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from steward.model.memory import Memory
+from steward.model.job import Job
+from steward.model.memory import Memory, SetBack
+from steward.model.unix_time import OnHeadsClock
 
 T = TypeVar("T")
 
 NOTICED_S = 1.0
-"""A smaller step back, as NTP makes them, is ignored."""
-_UNIX_TIMES = 1e9
-"""Numbers larger than this are Unix times; no duration or count is."""
+"""Times up to this far in the future are left alone: stamps of Slurm are whole seconds."""
 
 
-def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = math.inf) -> T:
-    """Return the value with every Unix time in it later than `above` moved by `by` seconds, to at most `latest`."""
+def since_set_back(memory: Memory, now: float) -> Memory:
+    """Return the memory with its times moved into the past if the clock was set back since they were noted."""
+    last = last_stamp(memory)
+    moved = since_stamp(memory, last, now)
+    if moved is memory:
+        return memory
+    return replace(moved, head=replace(moved.head, set_back=SetBack(at=now, by=last - now)))
 
-    def moved(one: Any) -> Any:
-        if isinstance(one, float):
-            return min(one - by, latest) if one > above else one
-        if isinstance(one, Mapping):
-            return MappingProxyType({key: moved(part) for key, part in one.items()})
-        if isinstance(one, tuple):
-            return tuple(moved(part) for part in one)
-        if is_dataclass(one) and not isinstance(one, type):
-            return replace(one, **{f.name: moved(getattr(one, f.name)) for f in fields(one) if f.init})
-        return one
 
-    return moved(value)  # type: ignore[no-any-return]
+def since_stamp(value: T, last: float, now: float) -> T:
+    """Return a record with its times moved into the past if `last`, when it was last changed, is in the future."""
+    return earlier(value, last - now) if last - now > NOTICED_S else value
+
+
+def earlier(value: T, by: float) -> T:
+    """Return a record with each `UnixTime` in it moved by `by` seconds into the past; 0 means never, and stays."""
+    if not is_dataclass(value):
+        return value
+    kind: Any = type(value)
+    hints = _hints(kind)
+    news = {name: _moved(getattr(value, name), hint, by) for name, hint in hints.items()}
+    return replace(value, **{name: new for name, new in news.items() if new is not getattr(value, name)})  # type: ignore[type-var]
+
+
+@cache
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+
+
+def _moved(value: Any, hint: Any, by: float) -> Any:
+    if dataclasses.is_dataclass(value):
+        return earlier(value, by)
+    if isinstance(value, float):
+        return value - by if value and _is_time(hint) else value
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _moved(part, get_args(hint)[1], by) for key, part in value.items()})
+    if isinstance(value, tuple):
+        return tuple(_moved(part, get_args(hint)[0], by) for part in value)
+    return value
+
+
+def _is_time(hint: Any) -> bool:
+    """Return whether numbers of this type, or of one that a union names, are times."""
+    if get_origin(hint) is Annotated:
+        return any(isinstance(mark, OnHeadsClock) for mark in hint.__metadata__)
+    return any(_is_time(each) for each in get_args(hint))
 
 
 def last_stamp(memory: Memory) -> float:
@@ -39,32 +77,15 @@ def last_stamp(memory: Memory) -> float:
     looks = (memory.looked, memory.head.marks or 0.0, memory.head.ends or 0.0)
     notes = (*memory.asked.values(), *memory.noted.values(), *looks, *(ask.at for ask in memory.asks.values()))
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
-    jobs = (job.started or 0.0 for job in memory.jobs.values())
+    jobs = [job.started or 0.0 for job in memory.jobs.values()]
+    jobs += [job.hang.since for job in memory.jobs.values() if job.hang is not None]
     return max(*notes, *steps, *jobs, *(incident.since for incident in memory.incidents.values()), 0.0)
 
 
-class SetBacks:
-    """Track how far the wall clock was set back; call `note()` every turn."""
+def in_time(job: Job, known: SetBack, now: float) -> Job:
+    """Return the job with no begin or end in the future: those are of before the clock was set back."""
 
-    def __init__(self, now: float) -> None:
-        self._last, self._noticed = now, 0.0
-        self.by = 0.0
-        """Seconds in all, less the time that passed between looks."""
+    def moved(at: float | None) -> float | None:
+        return at if at is None or at <= now + NOTICED_S else min(at - known.by, known.at)
 
-    def remember(self, at: float) -> None:
-        """Note a time that was reached before this object was made."""
-        self._last = max(self._last, at)
-
-    def note(self, now: float) -> float:
-        """Return by how many seconds the clock was set back since the last call; 0 if it was not."""
-        step = self._last - now
-        self._last = now
-        if step <= NOTICED_S:
-            return 0.0
-        self.by += step
-        self._noticed = now
-        return step
-
-    def in_time(self, value: T, now: float) -> T:
-        """Return a value about the past, with times from before the set-back moved to today's clock."""
-        return earlier(value, self.by, max(now + NOTICED_S, _UNIX_TIMES), self._noticed) if self.by else value
+    return replace(job, started=moved(job.started), ended=moved(job.ended))

@@ -111,8 +111,7 @@ class Submitted:
 
     def _is_due(self, read: _Read) -> bool:
         """Return whether a failed read is due again."""
-        # the clock may have been set back since
-        return bool(read.failed) and abs(self._clock.now() - read.at) >= AGAIN_S
+        return bool(read.failed) and self._clock.now() - read.at >= AGAIN_S
 
     def _read_all(self, jobs: Iterable[tuple[_Key, Job]]) -> None:
         """Read the records of these jobs."""

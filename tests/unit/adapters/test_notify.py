@@ -1,4 +1,4 @@
-"""Messengers against a real HTTP server, a real sendmail and a real command, good and bad ones."""
+"""Messengers against a real HTTP server and a real command, good and bad ones."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.notify import Mail, NotifyCommand, mail
+from steward.adapters.notify import NotifyCommand, mail
 from steward.adapters.webhook import Webhook
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
@@ -67,7 +67,7 @@ def webhook(url: str, template: str = "json", timeout_s: float = FACT_S) -> Webh
     return Webhook(url=url, cluster="big", template=template, secret=SECRET, timeout_s=timeout_s)
 
 
-def refusal(messenger: Webhook | Mail | NotifyCommand) -> PortError:
+def refusal(messenger: Webhook | NotifyCommand) -> PortError:
     with pytest.raises(PortError) as caught:
         messenger.send(a_message())
     assert SECRET not in f"{caught.value!r} {messenger!r}"
@@ -122,37 +122,13 @@ def test_a_mail_in_any_script_is_sent_in_ascii_and_read_as_it_was_written() -> N
     assert read.get_content().startswith("job 7 (größe-学習) runs again\n")
 
 
-def test_sendmail_gets_one_mail_with_its_recipients_behind_a_dashdash(tmp_path: Path) -> None:
-    text = f"import sys, json\nopen({str(tmp_path / 'mail')!r}, 'wb').write(sys.stdin.buffer.read())\n"
-    text += f"json.dump(sys.argv[1:], open({str(tmp_path / 'argv')!r}, 'w'))\n"
-    sendmail = program(tmp_path / "sendmail", text)
-    hostile = an_event("node.lost", text="x\nBcc: all@example.org\n.\n")
-    Mail(
-        sendmail=sendmail, to=("a@example.org", "b@example.org"), sender="steward", cluster="big", timeout_s=FACT_S
-    ).send(a_message(last=hostile))
-    assert json.loads((tmp_path / "argv").read_text()) == [
-        "-i",
-        "-f",
-        "steward",
-        "--",
-        "a@example.org",
-        "b@example.org",
-    ]
-    mail = message_from_bytes((tmp_path / "mail").read_bytes(), policy=policy.default)
-    assert mail["Subject"].startswith("[big] error: node.lost n2")
-    assert (mail["To"], mail["Bcc"]) == ("a@example.org, b@example.org", None)
-    assert "x Bcc: all@example.org ." in mail.get_content()
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [("raise SystemExit(75)", "ended with status 75"), ("import time; time.sleep(1000)", "did not end within 0.5 s")],
 )
 def test_a_program_that_fails_or_hangs_is_told_without_what_it_printed(tmp_path: Path, text: str, why: str) -> None:
-    path = program(tmp_path / "sendmail", f"import sys\nprint({SECRET!r}, file=sys.stderr, flush=True)\n{text}")
+    path = program(tmp_path / "tell", f"import sys\nprint({SECRET!r}, file=sys.stderr, flush=True)\n{text}")
     timeout_s = 0.5 if "sleep" in text else FACT_S
-    mail = Mail(sendmail=path, to=("a@example.org",), sender="s", cluster="", timeout_s=timeout_s)
-    assert why in str(refusal(mail))
     command = NotifyCommand(argv=(str(path), f"--token={SECRET}"), cluster="", timeout_s=timeout_s)
     assert why in str(refusal(command))
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.service import KeyValueFormatter, NoNotifier, SystemdNotifier, notifier
+from steward.adapters.clock import SystemClock
+from steward.adapters.log_lines import KeyValueFormatter
+from steward.adapters.service import NoNotifier, SystemdNotifier, notifier
 from tests.fakes.until import FACT_S
 
 
@@ -105,3 +107,15 @@ def test_an_abstract_socket_of_systemds_is_written_as_it_says(monkeypatch: pytes
 def test_without_a_service_manager_nobody_is_notified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     assert isinstance(notifier(), NoNotifier)
+
+
+def test_a_clock_that_is_set_back_a_little_stands_still_until_the_systems_has_caught_up() -> None:
+    times = iter([100.0, 98.0, 99.5, 100.5, 90.5, 101.0])
+    clock = SystemClock(lambda: next(times))
+    assert [clock.now() for _ in range(6)] == [100.0, 100.0, 100.0, 100.5, 100.5, 101.0]
+
+
+def test_a_clock_that_is_set_back_by_much_shows_it() -> None:
+    times = iter([5000.0, 1400.0, 1401.0])
+    clock = SystemClock(lambda: next(times))
+    assert [clock.now() for _ in range(3)] == [5000.0, 1400.0, 1401.0]

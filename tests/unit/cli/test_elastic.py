@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from steward.api.explain_pages import run_report
-from steward.cli.jobs import elastic
+from steward.cli.elastic import elastic
 from steward.model.elastic import Activity, RunPhase
 from steward.model.ids import JobId
 from steward.policy.plan import plan

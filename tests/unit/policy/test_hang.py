@@ -268,15 +268,6 @@ def test_a_clock_that_is_set_back_does_not_lose_the_decision() -> None:
     assert "RequeueJob" in kinds(shifted.after(61.0))
 
 
-def test_a_clock_that_was_set_back_while_the_head_was_away_does_not_make_it_wait() -> None:
-    picture = stuck().then(1.0)
-    mem = picture.memory.jobs[J7]
-    assert mem.hang is not None
-    hang = replace(mem.hang, since=mem.hang.since + 3600.0)
-    ahead = replace(picture, memory=replace(picture.memory, jobs={J7: replace(mem, hang=hang)}))
-    assert "RequeueJob" in kinds(ahead.then(0.0).after(21.0))
-
-
 def test_a_job_that_seems_to_have_begun_in_the_future_is_not_taken_for_a_young_one() -> None:
     """slurmctld stamped its start before the clock was set back."""
     picture = answered(stuck().then(3.0))

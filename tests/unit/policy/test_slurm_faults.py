@@ -263,8 +263,11 @@ def test_an_explanation_says_that_slurm_took_it_out_and_what_is_done() -> None:
     lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
     assert any("by Slurm itself (kind of reason: workload): given back when its checks pass" in line for line in lines)
     told = slurm_drains(a_cluster(), "Bad core count")
+    (said,) = events(told, "node.slurm_reason")
+    assert said.endswith("(config): reported, a person must look")
     lines = explain_node(n("n2"), told.seen, told.want, told.memory, told.now)
-    assert any("Steward leaves it alone" in line for line in lines)
+    assert any("by Slurm itself (kind of reason: config): reported, a person must look" in line for line in lines)
+    assert not any("a person or a tool" in line or "the person or tool" in line for line in lines)
 
 
 def test_a_node_that_slurm_took_out_and_that_died_since_is_repaired_like_any_other() -> None:

@@ -178,19 +178,37 @@ def test_after_an_action_slurm_is_looked_at_again_at_once_and_then_less_and_less
     assert waits == pytest.approx([0.05, 0.1, 0.3, 0.9, 2.7])
 
 
-def test_a_clock_that_is_set_back_after_an_action_lets_the_cycle_rest_again() -> None:
+def test_a_head_whose_clock_is_set_back_before_its_first_look_plans_nothing() -> None:
     bench = Bench(plan=once(down()))
-    bench.cycle.turn()
-    bench.clock.at -= 3600.0
-    bench.cycle.turn()
-    bench.clock.at += 4.0
-    assert bench.cycle.turn() == pytest.approx(2.0)
+    bench.clock.at -= 500.0
+    bench.cycle.run()
+    assert (bench.cycle.set_back, bench.snapshots) == ("the clock was set back by 500 s", [])
 
 
-def test_a_clock_that_was_set_back_while_no_head_ran_leaves_nothing_in_the_future() -> None:
-    bench = Bench(plan=once(down()), clock=FakeClock(1_700_000_000.0))
+@dataclass
+class ClockSetBackOnce(FakeClock):
+    """A clock that is set back by an hour between two readings."""
+
+    readings: int = 0
+
+    def now(self) -> float:
+        self.readings -= 1
+        self.at -= 3600.0 if self.readings == 0 else 0.0
+        return self.at
+
+
+@pytest.mark.parametrize("readings", range(1, 8))
+def test_a_head_whose_clock_is_set_back_plans_nothing_more_and_the_next_one_has_no_time_of_the_future(
+    readings: int,
+) -> None:
+    clock = ClockSetBackOnce(1_700_000_000.0)
+    bench = Bench(plan=once(down()), clock=clock)
     bench.cycle.turn()
-    bench.clock.at -= 3600.0
+    clock.readings, planned = readings, len(bench.snapshots)
+    bench.bell.ring()
+    bench.cycle.run()
+    assert bench.cycle.set_back == "the clock was set back by 3600 s"
+    assert all(snapshot.at > clock.at for snapshot in bench.snapshots[planned:])
     bench.cycle = bench.head()
     bench.cycle.turn()
     assert max(bench.snapshots[-1].memory.asked.values()) <= bench.clock.at

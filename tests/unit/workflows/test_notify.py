@@ -216,3 +216,16 @@ def test_a_test_message_goes_by_each_channel_or_by_one_and_says_what_went_wrong(
     assert dict(desk.test("root", "good")) == {"good": ""}
     assert dict(desk.test("root", "none")) == {}
     assert "root asked for this test" in good.texts[0]
+
+
+def test_no_message_waits_for_a_clock_that_was_set_back() -> None:
+    bench = Bench(clock=FakeClock(1_700_000_000.0))
+    bench.messenger.error = Retryable("no answer")
+    bench.happen(an_event(text="lost"))
+    bench.settle()
+    bench.messenger.error = None
+    bench.clock.at -= 3600.0
+    bench.start()
+    bench.clock.at += 5.0
+    bench.settle()
+    assert bench.messenger.texts == ["lost"]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from steward.adapters.service import SystemClock
+from steward.adapters.clock import SystemClock
 from steward.model.case import Marking
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import JobState
-from steward.model.memory import Memory
+from steward.model.memory import HeadMemory, Memory, SetBack
 from steward.model.node import Node
-from steward.model.observed import AgentView, Freshness, Observed
+from steward.model.observed import Freshness, Observed
 from steward.model.partition import Gate
 from steward.ports import Clock, Retryable
 from steward.workflows.bell import Bell
@@ -64,6 +64,7 @@ MARKED = replace(
         for id, case in UNDER_REPAIR.cases.items()
     },
 )
+SET_BACK = Memory(head=HeadMemory(set_back=SetBack(at=10_000_000_000.0 - 3600.0, by=3600.0)))
 WITH_QUOTAS = replace(UNDER_REPAIR, quotas={"q-vision": a_quota("vision", gpus=4)})
 
 
@@ -266,52 +267,14 @@ def test_a_partition_that_changed_rings() -> None:
     assert bench.bell.wait(FACT_S)
 
 
-def test_a_picture_from_before_the_clock_was_set_back_is_read_anew() -> None:
-    clock = FakeClock(10_000.0)
-    bench = Bench(clock=clock)
-    bench.look()
-    clock.at -= 3600.0
-    del bench.slurm.node_table[NodeName("n2")]
-    seen = bench.look()
-    assert (seen.slurm, set(seen.nodes)) == (Freshness.FRESH, {"n1"})
-
-
-def test_instances_are_listed_anew_after_the_clock_was_set_back() -> None:
-    clock = FakeClock(10_000.0)
-    bench = Bench(clock=clock)
-    until("they were listed", lambda: bench.look().provider is Freshness.FRESH)
-    bench.observer.listing_needed()
-    clock.at -= 3600.0
-    made = Instance(id=InstanceId("i-1"), node=NodeName("n1"), state=InstanceState.RUNNING, token="t")
-    bench.provider.machines[made.id] = made
-
-    def is_seen() -> bool:
-        clock.at += 1.0
-        seen = bench.look()
-        return seen.provider is Freshness.FRESH and made.id in seen.instances
-
-    until("the new one is seen", is_seen)
-    assert clock.at < 10_000.0 - 3000.0
-
-
-def test_a_slurm_that_fails_after_the_clock_was_set_back_does_not_hang_the_look() -> None:
-    clock = FakeClock(10_000.0)
-    bench = Bench(clock=clock)
-    bench.look()
-    clock.at -= 3600.0
-    bench.slurm.refuse = Retryable("no answer")
-    assert bench.look().slurm is Freshness.OLD
-
-
 def test_a_job_that_began_before_the_clock_was_set_back_did_not_begin_in_the_future() -> None:
     clock = FakeClock(10_000_000_000.0)
     bench = Bench(clock=clock)
     bench.slurm.now = clock.at - 10.0
     job = bench.slurm.submit()
     bench.slurm.tick(1.0)
-    bench.look()
     clock.at -= 3600.0
-    started = bench.look().jobs[job].started
+    started = bench.look(memory=SET_BACK).jobs[job].started
     assert started is not None
     assert started <= clock.at
 
@@ -323,26 +286,7 @@ def test_a_job_that_ended_before_the_clock_was_set_back_did_not_end_in_the_futur
     job = bench.slurm.submit()
     ended = replace(bench.slurm.job_table[job], state=JobState.FAILED, ended=clock.at - 5.0)
     bench.slurm.job_table[job] = ended
-    bench.look()
     clock.at -= 3600.0
-    at = bench.look().jobs[job].ended
+    at = bench.look(memory=SET_BACK).jobs[job].ended
     assert at is not None
     assert at <= clock.at
-
-
-def test_a_clock_that_is_set_back_before_the_first_look_does_not_put_the_heads_start_into_the_future() -> None:
-    clock = FakeClock(10_000_000_000.0)
-    bench = Bench(clock=clock)
-    bench.agents.began = clock.at
-    clock.at -= 3600.0
-    assert bench.look().agents_since <= clock.at
-
-
-def test_what_agents_told_before_the_clock_was_set_back_while_no_head_ran_is_not_of_the_future() -> None:
-    clock = FakeClock(10_000_000_000.0)
-    bench = Bench(clock=clock)
-    told = AgentView(node=NodeName("n1"), incarnation=None, connected=True, last_heard=clock.at + 3500.0)
-    bench.agents.table[told.node] = told
-    bench.observer.remember(clock.at + 3600.0)
-    seen = [bench.look().agents[told.node].last_heard for _ in range(2)]
-    assert seen == [clock.at - 100.0] * 2

@@ -126,14 +126,6 @@ def test_so_it_does_right_after_we_did_something() -> None:
     assert bench.look(busy=True) == [ALL, ALL]
 
 
-def test_a_clock_that_is_set_back_in_a_hurry_puts_nothing_off() -> None:
-    bench = Bench(dear=-1.0)
-    bench.clock.at += 1.1
-    assert bench.look(busy=True, hurried=True) == []
-    bench.clock.at -= 500.0
-    assert bench.look(busy=True, hurried=True) == [ALL, ALL]
-
-
 def test_one_that_a_turn_needs_does_not_wait() -> None:
     bench = Bench(dear=-1.0)
     bench.clock.at += 1.1

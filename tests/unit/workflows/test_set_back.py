@@ -1,13 +1,33 @@
-"""A clock that was set back: what was stamped before is taken to be as much older, once."""
+"""A clock that was set back while no head ran: what was remembered is taken to be as much older, once."""
 
-from dataclasses import replace
+import typing
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
 
-from steward.model.ids import Key
-from steward.model.memory import Breaker, Memory
-from steward.workflows.set_back import SetBacks, earlier, last_stamp
+from steward.model.deep import Measure
+from steward.model.health import Outcome
+from steward.model.ids import Key, NodeName
+from steward.model.memory import Breaker, HeadMemory, Memory, SetBack
+from steward.model.unix_time import OnHeadsClock
+from steward.workflows.set_back import earlier, last_stamp, since_set_back
 from tests.builders.picture import a_cluster
 
 T0 = 1_700_000_000.0
+NO_TIMES = {
+    "Measure.value",
+    "Baseline.values",
+    "Share.vcpu",
+    "Share.memory_gib",
+    "Trial.usual",
+    "Trial.share",
+    "Case.old_slurmd",
+    "Bystander.submitted",
+    "SetBack.by",
+}
+"""Amounts, and stamps of Slurm that are compared with Slurm's. All other durations and amounts say their unit."""
+UNITS = ("_s", "_seconds", ".seconds")
 
 
 def test_times_become_earlier_and_counts_durations_and_texts_stay() -> None:
@@ -19,24 +39,60 @@ def test_times_become_earlier_and_counts_durations_and_texts_stay() -> None:
     assert shifted.next_case == 7
 
 
-def test_what_is_stamped_after_the_clock_was_set_back_stays() -> None:
-    clock = SetBacks(T0)
-    assert clock.note(T0 - 3600.0) == 3600.0
-    now = T0 - 3500.0
-    assert clock.in_time((T0 - 1.0, now - 1.0), now) == (T0 - 3601.0, now - 1.0)
+def test_a_number_that_is_as_large_as_a_time_stays() -> None:
+    rate = Measure(check="disk.write", node=NodeName("n1"), outcome=Outcome.PASSED, value=5e9, unit="B/s")
+    assert earlier(rate, 3600.0) == rate
 
 
-def test_nothing_of_before_seems_to_be_of_after_however_long_nobody_looked() -> None:
-    """20 s passed, most of them before the clock was set back: by how much it was is known to 20 s only."""
-    clock = SetBacks(T0)
-    clock.note(T0 + 20.0 - 3600.0)
-    assert clock.in_time(T0 + 19.0, T0 - 3579.0) == T0 - 3580.0
+def test_slurms_own_stamps_that_are_compared_with_slurms_stay() -> None:
+    (case,) = a_cluster().lost("n2").then().memory.cases.values()
+    registered = replace(case, old_slurmd=T0)
+    assert earlier(registered, 3600.0).old_slurmd == T0
+    assert earlier(registered, 3600.0).opened == case.opened - 3600.0
 
 
-def test_a_clock_that_goes_on_or_is_slewed_changes_nothing() -> None:
-    clock = SetBacks(T0)
-    assert [clock.note(T0), clock.note(T0 + 10.0), clock.note(T0 + 9.5)] == [0.0, 0.0, 0.0]
-    assert clock.in_time(T0 + 99.0, T0) == T0 + 99.0
+def test_what_never_was_stays_so() -> None:
+    assert earlier(Memory(), 3600.0) == Memory()
+
+
+def test_of_each_number_in_memory_it_is_said_whether_it_is_a_time() -> None:
+    others = {name for name, is_time in floats(Memory, set()) if not is_time and not name.endswith(UNITS)}
+    assert others == NO_TIMES
+
+
+def floats(kind: type, known: set[type]) -> Iterator[tuple[str, bool]]:
+    """The fields with a number, of a record and all in it, and whether it is a time."""
+    known.add(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        for part, is_time in parts(hints[field.name]):
+            if part is float:
+                yield f"{kind.__name__}.{field.name}", is_time
+            elif is_dataclass(part) and isinstance(part, type) and part not in known:
+                yield from floats(part, known)
+
+
+def parts(hint: Any) -> Iterator[tuple[Any, bool]]:
+    if get_origin(hint) is Annotated:
+        yield get_args(hint)[0], any(isinstance(mark, OnHeadsClock) for mark in hint.__metadata__)
+    elif isinstance(hint, UnionType) or get_origin(hint) is not None:
+        for each in get_args(hint):
+            yield from parts(each)
+    else:
+        yield hint, False
+
+
+def test_memory_of_the_future_is_moved_once_and_it_is_remembered_how_far() -> None:
+    memory = Memory(asked={Key("down:n1"): T0}, looked=T0 + 10.0)
+    moved = since_set_back(memory, T0 - 3590.0)
+    assert (moved.asked, moved.looked) == ({"down:n1": T0 - 3600.0}, T0 - 3590.0)
+    assert moved.head == HeadMemory(set_back=SetBack(at=T0 - 3590.0, by=3600.0))
+    assert since_set_back(moved, T0 - 3590.0) is moved
+
+
+def test_memory_of_the_past_stays() -> None:
+    memory = Memory(asked={Key("down:n1"): T0})
+    assert since_set_back(memory, T0) is memory
 
 
 def test_the_last_stamp_is_that_of_a_case_where_nothing_else_is_remembered() -> None:

@@ -265,7 +265,7 @@ class SlurmAccounting:
     def _read_tables(self, cluster: str) -> tuple[Tables | None, str]:
         """Return slurmdbd's tables, at most 10 s old; if slurmdbd does not answer, older ones and the trouble."""
         known = self._tables
-        if known is not None and 0 <= self._now() - known[0] < _TABLES_S:
+        if known is not None and self._now() - known[0] < _TABLES_S:
             return known[1], ""
         began = self._now()
         try:
@@ -288,7 +288,7 @@ class SlurmAccounting:
     def _settings(self) -> Mapping[str, str]:
         """Return `scontrol show config`, at most a minute old."""
         known = self._config
-        if known is not None and 0 <= self._now() - known[0] < _CONFIG_S:
+        if known is not None and self._now() - known[0] < _CONFIG_S:
             return known[1]
         found = settings_in(self._commands.read("scontrol", "show", "config"))
         self._config = (self._now(), found)

@@ -119,14 +119,14 @@ class SqlStore:
     def first_use(self, key: str, until: float) -> bool:
         with self._writing, self._transaction(writes=True) as connection:
             now = self._now()
-            if _is_due(self._prune_used_at, now):
+            if now >= self._prune_used_at:
                 self._prune_used_at = now + _PRUNE_EVERY_S
                 rows.prune_used(connection, now=now)
             return rows.first_use(connection, key, until=until, now=now)
 
     def _prune(self, connection: Connection, now: float) -> None:
         """Remove a bounded number of old rows now and then, so that no commit is slow for it."""
-        if _is_due(self._prune_at, now):
+        if now >= self._prune_at:
             self._prune_at = now + _PRUNE_EVERY_S
             rows.prune(connection, before=now - self._keep_s, now=now)
             prune(connection, before=now - self._keep_ledger_s)
@@ -168,11 +168,6 @@ def _unreadable(lost: Sequence[str], at: float) -> Event:
     text = f"the store has what this Steward cannot read and goes on without ({lost[0][:300]}{more})"
     remedy = "was it written by a newer Steward? `steward events` and docs/operations.md say what to set again"
     return Event(at=at, kind="store.unreadable", level=Level.ERROR, text=f"{text}: {remedy}")
-
-
-def _is_due(prune_at: float, now: float) -> bool:
-    """Return whether pruning is due, also if the clock was set back."""
-    return now >= prune_at or now < prune_at - _PRUNE_EVERY_S
 
 
 def _shown(engine: Engine) -> str:

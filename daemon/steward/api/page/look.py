@@ -176,4 +176,4 @@ class PageLooks:
     @staticmethod
     def _is_good(look: Look, snapshot: Snapshot, now: float) -> bool:
         is_shared = look.snapshot is snapshot or len(snapshot.seen.nodes) > _LARGE
-        return is_shared and 0 <= now - look.now < _LEAST_S
+        return is_shared and now - look.now < _LEAST_S

@@ -34,10 +34,6 @@ class NotifySettings(Section):
     to: Words = Field(default=(), description="Addresses of a mail.")
     sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="Sender of a mail.")
     smtp: HostPort = Field(default="localhost:25", description="Mail server without TLS and login.")
-    sendmail: FullPath | None = Field(
-        default=None,
-        description="Instead, a program that takes a mail on its standard input and needs only the head's rights.",
-    )
     command: Program | None = Field(default=None, description="argv; the message is JSON on its standard input.")
 
     def rule(self) -> ChannelRule:

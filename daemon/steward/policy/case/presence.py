@@ -17,7 +17,7 @@ def remember_agents(draft: Draft) -> None:
     """Remember the machine behind each node, so that it is missed if it does not come back after a restart."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
-    if draft.ground.is_known("agents", of):
+    if draft.ground.is_done(remember_agents, of):
         return
     new = [
         (name, who) for name, who in agents.told.items() if name in draft.seen.nodes and draft.agents.get(name) != who
@@ -27,7 +27,7 @@ def remember_agents(draft: Draft) -> None:
     _tell_twins({who.instance for _, who in new}, draft)
     draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
     if draft.agents.unchanged is not None:
-        draft.ground.note("agents", of)
+        draft.ground.done(remember_agents, of)
 
 
 def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:

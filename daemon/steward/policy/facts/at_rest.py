@@ -24,7 +24,7 @@ def jobs_needing_attention(draft: Draft) -> list[JobId]:
 def _needing_attention_so_far(draft: Draft) -> frozenset[JobId]:
     """Return the jobs that are not at rest, including those of which an agent reports progress."""
     jobs, ledger = draft.seen.jobs, draft.ledger
-    known: _AtRest = draft.ground.once("at rest", (draft.want.resume,), dict)
+    known = draft.ground.once(_none_at_rest, (draft.want.resume,))
     found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
     for id, mem in draft.jobs.items():
         job, runs = jobs.get(id), ledger.get(id, ())
@@ -41,6 +41,10 @@ def _needing_attention_so_far(draft: Draft) -> frozenset[JobId]:
         for id in known.keys() - draft.jobs.keys():
             del known[id]
     return frozenset(found)
+
+
+def _none_at_rest() -> _AtRest:
+    return {}
 
 
 def _is_at_rest(job: Job | None, mem: JobMemory, runs: tuple[Run, ...], draft: Draft) -> bool:

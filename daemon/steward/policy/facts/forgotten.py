@@ -93,9 +93,9 @@ def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
 def _steady_since(draft: Draft) -> float:
     """Return since when our marks are looked at without a gap."""
     last = draft.head.marks
-    if last is None or not 0.0 <= draft.now - last <= _GAP_S:
+    if last is None or draft.now - last > _GAP_S:
         draft.head = replace(draft.head, marks_steady=draft.now)
-    if last is None or not 0.0 <= draft.now - last <= _GAP_S / 2:
+    if last is None or draft.now - last > _GAP_S / 2:
         draft.head = replace(draft.head, marks=draft.now)
     return draft.head.marks_steady
 
@@ -173,7 +173,7 @@ def _forgot_return(case: Case, draft: Draft) -> bool | None:
         return False
     again = case.marking.again if case.marking.again is not None else draft.now
     _keep(case, replace(case.marking, again=again), draft)
-    if not min(again, draft.now) <= draft.seen.partitions_at <= draft.now:
+    if draft.seen.partitions_at < again:
         draft.wake(draft.now + _WHOLE_S)
         return None
     began = _began(draft)
@@ -186,8 +186,8 @@ def _ended_well(case: Case) -> bool:
 
 
 def _gone_since(case: Case, draft: Draft) -> float:
-    """Return since when the mark is gone; never a time in the future, whatever the clock did."""
-    return draft.now if case.marking.gone is None else min(case.marking.gone, draft.now)
+    """Return since when the mark is gone."""
+    return draft.now if case.marking.gone is None else case.marking.gone
 
 
 def _began(draft: Draft) -> float:

@@ -32,7 +32,7 @@ def remember_served(draft: Draft) -> None:
     """Remember which machine Slurm had in full service: a low count on it later is lost hardware."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
-    if draft.ground.is_known("served", of):
+    if draft.ground.is_done(remember_served, of):
         return
     unfit = nodes.having(Trait.UNFIT)
     for name, who in agents.told.items():
@@ -41,7 +41,7 @@ def remember_served(draft: Draft) -> None:
     if len(draft.served) > len(draft.seen.nodes):
         draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
     if draft.served.unchanged is not None:
-        draft.ground.note("served", of)
+        draft.ground.done(remember_served, of)
 
 
 def acting_row(node: Node, draft: Draft) -> ReasonRow | None:
@@ -232,7 +232,7 @@ def tell_reasons(draft: Draft) -> None:
 
 def done_about(row: ReasonRow, node: Node, draft: Draft) -> str:
     """Return what is done about a reason of Slurm's own, in words."""
-    if acting_row(node, draft) is not None:
+    if acting_row(node, draft) is not None or row.response in (Response.LEAVE, Response.WATCH):
         return row.response.value
     view = draft.seen.agents.get(node.name)
     is_there = view is not None and view.connected

@@ -38,7 +38,7 @@ def end_orphan_instances(draft: Draft) -> None:
 def _settle_strays(cluster: Cluster, draft: Draft) -> None:
     ours, records = f"{cluster.id}-", draft.slots.unchanged
     of = (draft.seen.instances, records if records is not None else object(), cluster.id)
-    for instance in draft.ground.once("strays", of, lambda: _strays(ours, draft)):
+    for instance in draft.ground.once(_strays, of, ours, draft):
         if instance.token.startswith(ours):
             _settle(instance, draft)
         elif instance.node not in draft.slots.repairable:

@@ -56,7 +56,7 @@ def _settled(draft: Draft) -> AbstractSet[NodeName]:
     if draft.found.settled is None:
         records = draft.slots.unchanged
         of = (records if records is not None else object(), draft.seen.instances)
-        draft.found.settled = draft.ground.once("settled slots", of, lambda: _find_settled(draft))
+        draft.found.settled = draft.ground.once(_find_settled, of, draft)
     return draft.found.settled - draft.slots.touched
 
 

@@ -57,8 +57,6 @@ def follow_hangs(draft: Draft) -> None:
 
 def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
     """Begin, continue or end the job's hang."""
-    if mem.hang is not None and mem.hang.since > draft.now:  # the clock was set back while nobody looked
-        mem = draft.jobs[job.id] = replace(mem, hang=replace(mem.hang, since=draft.now))
     found = _standstill(job, mem, draft)
     if mem.hang is not None and not _is_same(mem.hang, mem, found):
         _over(mem, job, draft)

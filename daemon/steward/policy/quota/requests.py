@@ -78,6 +78,10 @@ class Unit:
         return sum(max(job.node_count, len(job.nodes)) for job in self.jobs)
 
 
+def _none_yet() -> "list[Requests]":
+    return []
+
+
 class Requests:
     """Turns jobs into units. Equal requests are worked out once; results are `kept` from turn to turn."""
 
@@ -93,7 +97,7 @@ class Requests:
     @classmethod
     def of(cls, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> "Requests":
         """Reuse the last plan's requests if their inputs are unchanged."""
-        known: list[Requests] = draft.ground.once("quota requests", (), list)
+        known = draft.ground.once(_none_yet, ())
         found = Requests(flavors, scheduler, borrowers)
         for last in known:
             if last._is_like(found):

@@ -12,7 +12,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
-from steward.policy.quota.fill_in import owned
+from steward.policy.quota.fill_in import Owned, owned
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.foreseen import foreseen
 from steward.policy.quota.ledger import Ledger, TeamAccount
@@ -172,17 +172,18 @@ def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]
 
 def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, *, idle_sharing: bool) -> Ledger:
     """Return the ledger before any job is entered."""
-    types, rules = draft.want.capacity.types, draft.want.quota
-    worth = draft.ground.once(
-        "what quotas are worth",
-        (types, rules, *quotas.values()),
-        lambda: {team: owned(quota, types, count_filled=rules.count_filled) for team, quota in quotas.items()},
-    )
+    worth = draft.ground.once(_worth, (draft.want.capacity.types, draft.want.quota, *quotas.values()), draft, quotas)
     accounts = {team: TeamAccount(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
     kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
     capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in flavors.present}
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
+
+
+def _worth(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> Mapping[str, Owned]:
+    """Return team -> what it owns."""
+    types, count_filled = draft.want.capacity.types, draft.want.quota.count_filled
+    return {team: owned(quota, types, count_filled=count_filled) for team, quota in quotas.items()}
 
 
 def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:

@@ -1,0 +1,59 @@
+"""The head ends with its cycle: the service manager starts another one."""
+
+import socket
+from typing import Any, cast
+
+import pytest
+from starlette.applications import Starlette
+
+from steward.head import serve
+from steward.head.wiring import Head
+from steward.model.settings import parse
+
+
+class Part:
+    """A part of a head that starts and stops at once."""
+
+    def __init__(self, set_back: str = "") -> None:
+        self.set_back = set_back
+
+    def run(self) -> None:
+        return
+
+    def start(self) -> None:
+        return
+
+    def stop(self) -> None:
+        return
+
+    def stopping(self) -> None:
+        return
+
+
+class Agents:
+    """A hub that hears nobody."""
+
+    async def start(self, host: str, port: int) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+
+def ended(cycle: Part) -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = parse(f'[head]\nhttp = "127.0.0.1:{port}"\n', source="t", env={})
+    part: Any = Part()
+    app = Starlette()
+    head = Head(cycle=cast(Any, cycle), hub=cast(Any, Agents()), app=app, users=app, notifier=part, notify=part)
+    return serve.serve(head, settings)
+
+
+def test_it_ends_when_its_clock_was_set_back_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    assert ended(Part(set_back="the clock was set back by 3600 s")) == 1
+    assert "the clock was set back by 3600 s: stewardd ends" in caplog.text
+
+
+def test_it_ends_when_its_cycle_is_gone_for_another_reason() -> None:
+    assert ended(Part()) == 1
