@@ -15,6 +15,7 @@ from steward.model.port_error import PortError as PortError
 from steward.model.port_error import Retryable as Retryable
 from steward.model.port_error import Stale as Stale
 from steward.model.port_error import Unsent as Unsent
+from steward.model.port_error import WrongClock as WrongClock
 
 if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -370,7 +371,8 @@ class MungePort(Protocol):
     def decode(self, credential: str) -> tuple[int, bytes]:
         """Return (uid of the maker, payload).
 
-        Raises Permanent for a forged, replayed or expired credential, Retryable if munged does not answer.
+        Raises WrongClock for an expired one or one from the future, Permanent for a forged or replayed one, Retryable
+        if munged does not answer.
         """
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from steward_bed.bed import Bed, BedSpec
 from steward_bed.faults import FaultKind
 from steward_bed.layout import Layout
-from steward_bed.local_setup import load
+from steward_bed.local_setup import free_ports, load
 from steward_bed.wait import NotInTime
 from tests.bench import hostile_acts, scale_bed
 from tests.bench.recovery import new_dir, with_bed
@@ -34,6 +34,10 @@ QUIET_FAULTS = 3
 NODES = 7
 _CALM = f"n{NODES}"
 """The node of the jobs that nothing may happen to; the user's worst is meant for it."""
+_PORTS = range(20_000, 32_000)
+"""Where the agent looks for a port of a coordinator ..."""
+_TAKEN = 2000
+"""... and how many of these the user takes: more would leave other test beds on this machine without ports."""
 _BACK_S, _CLOSED_S = 120.0, 240.0
 _REPAIR = {"node_repairs": 100, "node_repairs_window_h": 0.1, "replacements_per_hour": 10_000, "breaker_min": 10_000}
 
@@ -198,7 +202,10 @@ def program(bed: Bed, story: Story, seconds: float, other: int) -> list[str]:
     run = bed.spec.dir / "run"
     sockets = [str(run / f"agent-n{number}.sock") for number in range(1, NODES + 1)]
     folders = str(bed.spec.dir / "nodes" / _CALM / "jobs")
-    words = (seconds, story.node_field(_CALM, "Port"), ports.listen, ports.http, other, folders, run / "munge.sock")
+    free = story.dir / "ports"
+    free.write_text("\n".join(map(str, free_ports(_TAKEN, _PORTS))))
+    theirs = (ports.listen, ports.http, other, folders, run / "munge.sock", free)
+    words = (seconds, story.node_field(_CALM, "Port"), *theirs)
     return ["/usr/bin/python3", str(path), *map(str, words), *sockets]
 
 

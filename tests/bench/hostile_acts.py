@@ -1,6 +1,8 @@
 """All that one ordinary user does at once for an hour: run as that user, by the system's Python.
 
-    hostile_acts.py SECONDS SLURMD_PORT HEAD_PORT PAGE_PORT OTHERS_JOB JOBS_DIR MUNGE_SOCKET SOCKET...
+    hostile_acts.py SECONDS SLURMD_PORT HEAD_PORT PAGE_PORT OTHERS_JOB JOBS_DIR MUNGE_SOCKET FREE_PORTS SOCKET...
+
+FREE_PORTS is a file of ports that nobody else on this machine is given meanwhile: other test beds run here, too.
 
 Each act is a thread that does its worst and then takes a breath: the machine of a test bed has few processors, and they
 are the head's, the agents' and Slurm's as well.
@@ -20,7 +22,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 HALF_OPEN = 700
-PORTS = range(20_000, 32_000)
 CLAIMS = 100
 LINES = (
     "opted job=0 uid={uid} mode=1 restart=0 batch=1",
@@ -49,10 +50,18 @@ LISTS = ("n1,", "n1,,n2", "n1 n2", "n[1-6],n[1-6]", ",".join(f"n{at % 7 + 1}" fo
 
 class Acts:
     def __init__(
-        self, until: float, ports: list[int], other: str, folders: Path, munge: str, sockets: list[str]
+        self,
+        until: float,
+        ports: list[int],
+        other: str,
+        folders: Path,
+        munge: str,
+        free: list[int],
+        sockets: list[str],
     ) -> None:
         self.until, self.other, self.folders, self.munge, self.sockets = until, other, folders, munge, sockets
         self.slurmd, self.head, self.page = ports
+        self.free = free
         self.uid = os.getuid()
 
     def run(self) -> None:
@@ -114,7 +123,7 @@ class Acts:
 
     def take_ports(self) -> None:
         with contextlib.ExitStack() as held:
-            for port in PORTS:
+            for port in self.free:
                 with contextlib.suppress(OSError):
                     held.enter_context(socket.socket()).bind(("", port))
             for at in range(200):
@@ -188,11 +197,12 @@ class Acts:
 
 
 def main() -> None:
-    seconds, slurmd, head, page, other, folders, munge, *sockets = sys.argv[1:]
+    seconds, slurmd, head, page, other, folders, munge, free, *sockets = sys.argv[1:]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ports = [int(slurmd), int(head), int(page)]
-    Acts(time.time() + float(seconds), ports, other, Path(folders), munge, sockets).run()
+    theirs = [int(port) for port in Path(free).read_text().split()]
+    Acts(time.time() + float(seconds), ports, other, Path(folders), munge, theirs, sockets).run()
     print("done", flush=True)
 
 

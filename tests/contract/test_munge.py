@@ -15,7 +15,6 @@ import pytest
 from steward.adapters.munge import Munge
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.offload import Threads
-from steward.adapters.wire.handshake import greet_head
 from steward.adapters.wire.seal import Sealer
 from steward.checks.check import Facts, Judgement, Past
 from steward.checks.limits import Limits
@@ -23,10 +22,10 @@ from steward.checks.services import MUNGE
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import AskMunge
-from steward.ports import MungePort, Permanent, Retryable
+from steward.ports import MungePort, Permanent, Retryable, WrongClock
 from tests.contract.munged import a_munged, is_installed, short_lived
 from tests.fakes.munge import FakeMunge, FakeMunged
-from tests.fakes.wires import HELLO, TERMS, greet_agent, stream_pair
+from tests.fakes.wires import HELLO, TERMS, greet_agent, greet_head, stream_pair
 
 
 @dataclass
@@ -135,8 +134,10 @@ def test_a_credential_past_its_time_is_refused_and_one_within_it_is_not(sockets:
     assert munge.decode(short_lived(sockets[0], "in time", ttl_s=60)) == (os.getuid(), b"in time")
     old = short_lived(sockets[0], "too late", ttl_s=1)
     time.sleep(2.1)  # whole seconds are compared, by the real clock of munged
-    with pytest.raises(Permanent, match=r"(?i)expired"):
+    with pytest.raises(WrongClock, match=r"(?i)expired.*the clocks of the two machines differ") as late:
         munge.decode(old)
+    assert (late.value.uid, late.value.payload) == (os.getuid(), b"too late")
+    assert 2.0 <= late.value.behind_s <= 10.0
 
 
 def test_a_replay_by_another_process_of_the_node_is_refused_as_well(sockets: tuple[Path, Path]) -> None:

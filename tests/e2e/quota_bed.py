@@ -28,6 +28,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 }
 """Little patience; and the machine under the bed has less memory than its nodes pretend to."""
 SOON_S = 40.0
+_OF_EVICTIONS = ("quota.evicting", "quota.evicted", "quota.called_off", "quota.refused")
 USER = "daemon"
 """Who may not do what root may. Not nobody: from 25.11 on Slurm takes that name for no user at all."""
 
@@ -205,9 +206,17 @@ class QuotaStory(Story):
 
     def _cancel_all(self) -> bool:
         """Again until none is left: scancel passes over a job that our signal has ended and that is requeued next."""
+        are_going = self._evictions_under_way()  # asked first: what is put back since is in the queue
         for user in ("root", USER):
             self.bed.run(["scancel", f"--user={user}"], check=False)
-        return not self.bed.run(["squeue", "--noheader", "--format=%A"]).text.strip()
+        return not are_going and not self.bed.run(["squeue", "--noheader", "--format=%A"]).text.strip()
+
+    def _evictions_under_way(self) -> bool:
+        """Whether a job was told to make room and is not back in the queue yet; a head that is away requeues none."""
+        last: dict[object, str] = {}
+        with suppress(BedError):
+            last = {event["job"]: event["kind"] for event in self.events("quota.") if event["kind"] in _OF_EVICTIONS}
+        return "quota.evicting" in last.values()
 
     def round_s(self) -> float:
         """How long a job may wait for a scheduler to look at it: the interval, and the longest look of either."""

@@ -102,3 +102,20 @@ def test_the_priority_classes_of_the_guide_order_a_teams_own_jobs(quotas: QuotaS
         quotas.wait_state(trains, "RUNNING", SOON_S)
     finally:
         quotas.aws("delete-cluster-scheduler-config", "--cluster-scheduler-config-id", id)
+
+
+def test_a_team_of_one_machine_runs_a_job_on_two_until_their_owner_wants_his_back(quotas: QuotaStory) -> None:
+    """The article's job that is larger than its team: one part of it is owned, the other borrowed."""
+    machine = "ComputeQuotaResources=[{InstanceType=ml.g6.12xlarge,Count=1}]"
+    quotas.wait_in_force(create(quotas, "researchers", machine, 100), create(quotas, "engineers", machine, 50))
+    size = ("--gres=gpu:l4:4", "--ntasks-per-node=1", "--mem=1G")
+    large = quotas.asks("researchers", "--nodes=2", *size)
+    quotas.wait_state(large, "RUNNING", SOON_S)
+    second = quotas.asks("researchers", "--nodes=1", *size)
+    quotas.wait_says(second, "the team has reached its limit")
+    quotas.end(second)
+    owner = quotas.asks("engineers", "--nodes=1", *size)
+    quotas.wait_state(owner, "RUNNING", SOON_S)
+    quotas.wait_says(large, f"was evicted for job {owner} of team engineers")
+    quotas.end(owner)
+    quotas.wait_state(large, "RUNNING", 2 * SOON_S)

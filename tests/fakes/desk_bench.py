@@ -65,6 +65,8 @@ class Scene:
     runs: FakeRuns = field(default_factory=FakeRuns)
     node: NodeName = NODE
     signs: tuple[LogSign, ...] | OSError | None = ()
+    is_readable: asyncio.Event | None = None
+    """Set when an output is read that takes long."""
     read_for: list[int] = field(default_factory=list)
     """Users for whom output was read."""
     room_for: list[tuple[JobId, int, int, float]] = field(default_factory=list)
@@ -91,6 +93,8 @@ class Scene:
 
     async def read_signs(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
         self.read_for.append(uid)
+        if self.is_readable is not None:
+            await self.is_readable.wait()
         if self.signs is None:
             await asyncio.sleep(2 * FACT_S)
         if isinstance(self.signs, OSError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steward.adapters.wire.frames import Channel
-from steward.adapters.wire.handshake import Hello, Terms, greet_head
+from steward.adapters.wire.handshake import Hello, Terms
 from steward.adapters.wire.order_messages import LogChunk
 from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
@@ -24,7 +24,7 @@ from steward.model.setting_types import AddressRule
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S, comes_true
-from tests.fakes.wires import sealer
+from tests.fakes.wires import greet_head, sealer
 
 
 def hello(node: str = "n1", instance: str = "i-1", boot: str = "b-1", version: str = "1.0") -> Hello:
@@ -69,6 +69,7 @@ class HubBench:
             origins=self.origins,
             addresses=self.addresses,
             examine=self.examine,
+            handshake_s=FACT_S,
         )
         self.port = await self.hub.start("127.0.0.1", 0)
 

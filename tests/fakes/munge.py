@@ -3,7 +3,9 @@
 import itertools
 from dataclasses import dataclass, field
 
-from steward.ports import Permanent, Retryable
+from steward.ports import Permanent, Retryable, WrongClock
+
+TTL_S = 300.0
 
 
 @dataclass
@@ -12,6 +14,7 @@ class FakeMunged:
 
     up: bool = True
     made: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    behind: dict[str, float] = field(default_factory=dict)
     readers: dict[str, int] = field(default_factory=dict)
     """Of those credentials that only one user can read."""
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -23,6 +26,8 @@ class FakeMunge:
 
     munged: FakeMunged = field(default_factory=FakeMunged)
     uid: int = 0
+    behind_s: float = 0.0
+    """By how much this process's clock is behind that of who reads its credentials."""
 
     def encode(self, payload: bytes, reader: int | None = None) -> str:
         self._need_munged()
@@ -30,6 +35,7 @@ class FakeMunge:
         if reader is not None:
             self.munged.readers[credential] = reader
         self.munged.made[credential] = (self.uid, payload)
+        self.munged.behind[credential] = self.behind_s
         return credential
 
     def decode(self, credential: str) -> tuple[int, bytes]:
@@ -38,7 +44,10 @@ class FakeMunge:
             raise Permanent("munge decode: forged, or replayed")
         if self.munged.readers.get(credential, self.uid) != self.uid:
             raise Permanent("munge decode: for another user")
-        return self.munged.made.pop(credential)
+        uid, payload = self.munged.made.pop(credential)
+        if abs(behind_s := self.munged.behind[credential]) > TTL_S:
+            raise WrongClock("munge decode: expired", uid=uid, payload=payload, behind_s=behind_s)
+        return uid, payload
 
     def _need_munged(self) -> None:
         if not self.munged.up:

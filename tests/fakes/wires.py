@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from steward.adapters.offload import Threads
+from steward.adapters.wire import handshake
 from steward.adapters.wire.frames import Channel
-from steward.adapters.wire.handshake import Hello, Terms, accept_agent, greet_head
+from steward.adapters.wire.handshake import HandshakeGate, Hello, Terms, accept_agent
 from steward.adapters.wire.seal import Sealer
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -21,16 +22,24 @@ HELLO = Hello(node=NodeName("n1"), incarnation=WHO, version="1.0")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def sealer(munged: FakeMunged, uid: int = 0, trusted: frozenset[int] = frozenset({0})) -> Sealer:
-    return Sealer(FakeMunge(munged, uid), trusted, Threads(4))
+def sealer(munged: FakeMunged, uid: int = 0, trusted: frozenset[int] = frozenset({0}), behind_s: float = 0.0) -> Sealer:
+    return Sealer(FakeMunge(munged, uid, behind_s), trusted, Threads(4))
 
 
 async def greet_agent(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
 ) -> tuple[Channel, Hello]:
     """The head's side of the handshake, and its channel. Raises as `accept_agent` does."""
-    seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms)
+    gate = HandshakeGate(usual_s=FACT_S)
+    seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms, gate=gate)
     return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
+
+
+async def greet_head(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, hello: Hello
+) -> tuple[Channel, Terms]:
+    """The agent's side, with a limit that no machine needs."""
+    return await handshake.greet_head(reader, writer, sealer, hello, usual_s=FACT_S)
 
 
 @contextlib.asynccontextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from steward import client
-from steward.adapters.wire import frames, handshake, seal
+from steward.adapters.wire import frames, seal
 from steward.head import origin
 from tests.fakes.until import FACT_S
 
@@ -13,7 +13,6 @@ _LIMITS = (
     (client, "_CONNECT_S"),
     (client, "_READ_S"),
     (frames, "DIAL_TIMEOUT_S"),
-    (handshake, "HANDSHAKE_TIMEOUT_S"),
     (seal, "MUNGE_TIMEOUT_S"),
     (origin, "_LOOK_UP_S"),
 )

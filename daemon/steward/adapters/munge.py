@@ -5,18 +5,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from steward.model.port_error import Permanent, Retryable
+from steward.model.port_error import Permanent, Retryable, WrongClock
 from steward.model.text import cause
 
 if TYPE_CHECKING:
     from steward.ports import MungePort
 
 _LIBRARY = "libmunge.so.2"
+_OPTION_ENCODED, _OPTION_DECODED = 6, 7
+"""When a credential was made and read, each by the clock of the machine where that was."""
 _OPTION_SOCKET = 8
 _OPTION_READER = 9
 _RETRYABLE = frozenset({1, 5, 6, 7})
 """Internal error, out of memory, socket error, timeout: faults of munged, not of the credential."""
 _CLOCKS = "the clocks of the two machines differ, or it came very late"
+_WRONG_CLOCK = frozenset({15, 16})
+"""A credential that expired before it came, or is from the future; all else about it is right."""
 _HINTS = {
     14: "made with another MUNGE key: /etc/munge/munge.key must be the same on both machines",
     15: _CLOCKS,
@@ -57,19 +61,25 @@ class Munge:
     def decode(self, credential: str) -> tuple[int, bytes]:
         """Return the maker's uid and the payload.
 
-        Raises Permanent if the credential is forged, replayed or expired, Retryable if munged does not answer.
+        Raises WrongClock if the credential is expired or from the future, Permanent if it is forged or replayed,
+        Retryable if munged does not answer.
         """
         try:
-            text = credential.encode("ascii")
+            sent = credential.encode("ascii")
         except UnicodeEncodeError:
             raise Permanent("munge decode: the credential is not ASCII text") from None
         data, length, uid = ctypes.c_void_p(), ctypes.c_int(0), ctypes.c_uint32(0)
         out = ctypes.byref
         with self._context() as context:
             try:
-                code = self._lib.munge_decode(text, context, out(data), out(length), out(uid), None)
+                code = self._lib.munge_decode(sent, context, out(data), out(length), out(uid), None)
+                payload = ctypes.string_at(data, length.value) if data else b""
+                if code in _WRONG_CLOCK:
+                    behind_s = self._time(context, _OPTION_DECODED) - self._time(context, _OPTION_ENCODED)
+                    text = self._error(code, context, "decode")
+                    raise WrongClock(text, uid=uid.value, payload=payload, behind_s=behind_s)
                 self._check(code, context, "decode")
-                return uid.value, ctypes.string_at(data, length.value) if data else b""
+                return uid.value, payload
             finally:
                 self._free(data)  # an expired or replayed credential leaves its payload behind, too
 
@@ -89,12 +99,22 @@ class Munge:
     def _check(self, code: int, context: ctypes.c_void_p, what: str) -> None:
         if code == 0:
             return
-        detail = self._quick.munge_ctx_strerror(context) or self._quick.munge_strerror(code) or b"unknown error"
-        text = f"munge {what}: {detail.decode('ascii', 'replace')}"
+        text = self._error(code, context, what)
         if code in _RETRYABLE:
             raise Retryable(f"{text} (is munged running?)")
-        hint = _HINTS.get(code)
-        raise Permanent(f"{text} ({hint})" if hint else text)
+        raise Permanent(text)
+
+    def _error(self, code: int, context: ctypes.c_void_p, what: str) -> str:
+        """Return the words for an error code."""
+        detail = self._quick.munge_ctx_strerror(context) or self._quick.munge_strerror(code) or b"unknown error"
+        hint = f" ({_HINTS[code]})" if code in _HINTS else ""
+        return f"munge {what}: {detail.decode('ascii', 'replace')}{hint}"
+
+    def _time(self, context: ctypes.c_void_p, option: int) -> float:
+        """Return a time of the credential that was read last (Unix s)."""
+        at = ctypes.c_long()
+        self._check(self._quick.munge_ctx_get(context, ctypes.c_int(option), ctypes.byref(at)), context, "read a time")
+        return float(at.value)
 
 
 class ToldMunge:

@@ -159,15 +159,15 @@ class Threads:
     A hung call keeps its place until it ends, so that threads never pile up.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._free = asyncio.Semaphore(limit)
+    def __init__(self, limit: int, crew: Crew = _CREW) -> None:
+        self._free, self._crew = asyncio.Semaphore(limit), crew
 
     async def call(self, what: Callable[[], T], *, name: str, timeout_s: float) -> T:
         """Return the outcome of `what()`. Raises Retryable after `timeout_s` seconds, else what `what` raises."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._free.acquire()
-                return await _Call(what, self._free.release).start(name)
+                return await _Call(what, self._free.release).start(name, self._crew)
         except TimeoutError:
             raise Retryable(f"{name}: no answer within {timeout_s:g} s") from None
 
@@ -197,10 +197,10 @@ class _Call(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[T] = self._loop.create_future()
 
-    def start(self, name: str) -> "asyncio.Future[T]":
+    def start(self, name: str, crew: Crew) -> "asyncio.Future[T]":
         outcome = self._outcome
         try:
-            _CREW.submit(self._run, name)
+            crew.submit(self._run, name)
         except RuntimeError as error:
             self._release()
             raise Retryable(f"{name}: {error}") from None

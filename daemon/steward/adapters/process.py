@@ -78,8 +78,11 @@ def run(
     check: bool = True,
     patience_s: float | None = None,
     pass_fds: tuple[int, ...] = (),
+    enough: str = "",
 ) -> Completed:
     """Run a program to its end, in a process group of its own; nothing of the group is left afterwards.
+
+    A program that says `enough` in its error output is ended then, and has done its work.
 
     `env` is laid over this process's environment; `cwd` is the working directory (None: this process's); the program
     inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed (a Retryable) if the program cannot be
@@ -97,7 +100,7 @@ def run(
         bufsize=0,
         pass_fds=pass_fds,
     )
-    talk = _Talk(child, input or b"", max_bytes)
+    talk = _Talk(child, input or b"", max_bytes, enough.encode())
     try:
         ended = talk.until(started + timeout_s)
     finally:
@@ -117,7 +120,7 @@ def run(
     )
     if not ended:
         raise Failed(f"no end within {timeout_s:g} s, killed: {done.line()}", done)
-    if check and done.returncode != 0:
+    if check and done.returncode != 0 and not talk.has_enough:
         raise Failed(done.line(), done)
     return done
 
@@ -216,8 +219,8 @@ def _kill_group(child: Child) -> None:
 class _Talk:
     """Feeds and drains one child; never blocks past the deadline."""
 
-    def __init__(self, child: Child, data: bytes, max_bytes: int) -> None:
-        self._data = memoryview(data)
+    def __init__(self, child: Child, data: bytes, max_bytes: int, enough: bytes) -> None:
+        self._data, self._enough = memoryview(data), enough
         self._room = max_bytes
         self._child = child
         self._got: dict[int, io.BytesIO] = {}
@@ -228,8 +231,13 @@ class _Talk:
         kept = self._got.get(id(stream))
         return kept.getvalue() if kept else b""
 
+    @property
+    def has_enough(self) -> bool:
+        """Return whether the child has said what it is to say."""
+        return bool(self._enough) and self._enough in self.out(self._child.stderr)
+
     def until(self, deadline: float) -> bool:
-        """Wait for the child's end; return whether it came before the deadline."""
+        """Wait until the child ends or has said enough; return whether that came before the deadline."""
         # The child's own end counts, not that of its children which hold its pipes.
         exit_fd = os.pidfd_open(self._child.pid)
         try:
@@ -258,6 +266,8 @@ class _Talk:
                     self._move(ready, key)
             if any(key.fileobj is exit_fd for key in keys):
                 self._drain_rest()
+                return True
+            if self.has_enough:
                 return True
         return False
 

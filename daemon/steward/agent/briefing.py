@@ -37,8 +37,8 @@ _ON_PATH = Path(__file__).resolve().parent.parent / "job" / "on_path"
 class ResumeFactsCache:
     """The facts about resumed jobs, as the head sent them."""
 
-    def __init__(self, head: HeadConnection) -> None:
-        self._head = head
+    def __init__(self, head: HeadConnection, patience_s: float = PATIENCE_S) -> None:
+        self._head, self._patience_s = head, patience_s
         self._wanted: dict[JobId, asyncio.Future[ResumeFacts | None]] = {}
         self._told: dict[JobId, tuple[ResumeFacts, float]] = {}
 
@@ -53,7 +53,7 @@ class ResumeFactsCache:
         if wanted is None:
             wanted = self._wanted[job] = asyncio.get_running_loop().create_future()
             self._head.post(facts_wanted_frame(job))
-        await asyncio.wait((wanted,), timeout=PATIENCE_S if self._head.away_since is None else AWAY_S)
+        await asyncio.wait((wanted,), timeout=self._patience_s if self._head.away_since is None else AWAY_S)
         if self._wanted.get(job) is wanted:
             del self._wanted[job]
         return wanted.result() if wanted.done() else None

@@ -84,7 +84,7 @@ class ElasticRuns(Protocol):
 
 
 Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
-"""Return the known lines near the end of the output of a user's job; an error or `SIGNS_S` seconds count as none."""
+"""Return the known lines near the end of the output of a user's job; an error counts as none."""
 
 
 Room = Callable[[JobId, int, int, float], Awaitable[None]]
@@ -240,11 +240,22 @@ class JobDesk:
             self._opted.note_out(opted.job, opted.uid, line.restart, Output(line.out, line.size))
 
     async def _ask(self, line: AskLine) -> bytes:
-        ask = self._ask_of(line, await self._signs_of(line))
+        reading = asyncio.ensure_future(self._signs_of(line))
+        try:
+            await asyncio.wait((reading,), timeout=SIGNS_S)
+            return await self._ask_head(line, reading)
+        finally:
+            reading.cancel()
+
+    async def _ask_head(self, line: AskLine, reading: "asyncio.Future[tuple[LogSign, ...]]") -> bytes:
+        """Ask the head, and tell it the signs of the output when that is read; return the answer for the shim."""
+        ask = self._ask_of(line, reading)
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[ask.id] = (ask, decision)
         log.info("ask id=%s kind=%s job=%d status=%d", ask.id, ask.kind.value, ask.job, ask.status)
         self._head.post(ask_frame(ask))
+        if ask.is_reading:
+            reading.add_done_callback(lambda read: self._complete(ask, read))
         try:
             answer, exclude = await self._decided(ask, decision)
         finally:
@@ -256,13 +267,20 @@ class JobDesk:
 
     async def _signs_of(self, line: AskLine) -> tuple[LogSign, ...]:
         try:
-            async with asyncio.timeout(SIGNS_S):
-                return (await self._signs(line.job, line.uid))[:MAX_SIGNS]
-        except (TimeoutError, PortError, OSError) as error:
+            return (await self._signs(line.job, line.uid))[:MAX_SIGNS]
+        except (PortError, OSError) as error:
             log.info("output not read job=%d why=%r", line.job, str(error))
             return ()
 
-    def _ask_of(self, line: AskLine, signs: tuple[LogSign, ...]) -> Ask:
+    def _complete(self, ask: Ask, read: "asyncio.Future[tuple[LogSign, ...]]") -> None:
+        """Tell the head the signs of an output that took long to read, unless the shim has its answer."""
+        if read.cancelled() or ask.id not in self._waiting:
+            return
+        whole = replace(ask, signs=read.result(), is_reading=False)
+        self._waiting[ask.id] = (whole, self._waiting[ask.id][1])
+        self._head.post(ask_frame(whole))
+
+    def _ask_of(self, line: AskLine, reading: "asyncio.Future[tuple[LogSign, ...]]") -> Ask:
         return Ask(
             id=self._id_of(line),
             kind=line.kind,
@@ -275,7 +293,8 @@ class JobDesk:
             restart=line.restart,
             status=line.status,
             at=self._clock.now(),
-            signs=signs,
+            signs=reading.result() if reading.done() else (),
+            is_reading=not reading.done(),
             nodes=line.nodes,
             age=line.age,
             replay=line.replay,

@@ -133,6 +133,8 @@ class HeadLink:
         """Tell the head what ends: the agent alone, or its host, which ends the jobs there."""
         # with the agent alone slurmd may restart at the same time: its silence is then no evidence against the node
         with contextlib.suppress(PortError):
+            # what ends may take a second to find out: without this beat the head would take a busy node for a dead one
+            await channel.beat(sent=self._clock.now())
             await channel.beat(sent=self._clock.now(), leaves=self._last_word())
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:

@@ -125,7 +125,8 @@ class JobEyes:
 
 
 MAX_BYTES = 64 << 10
-_READ_S = 0.5
+_READ_S = 3.0
+"""The child that reads is a new process, which on a busy node takes a second to begin."""
 
 
 class Files(Protocol):

@@ -21,9 +21,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError, Code
 from steward.model.settings.sections import ApiSettings
@@ -61,7 +61,7 @@ class OwnHosts:
             return
         name = printable(_without_port(host), 100)
         text = f"{name} is not a name of this head; if it should be one, add it to api.host_names"
-        answer = JSONResponse({"error": text, "message": text}, status_code=_MISDIRECTED)
+        answer = JsonAnswer({"error": text, "message": text}, status_code=_MISDIRECTED)
         await answer(scope, receive, send)
 
     def _is_ours(self, name: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import path_of
+from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper
 from steward.api.shapes import event_shape
 from steward.api.source import Source
@@ -42,7 +43,7 @@ def explain_job_route(source: Source, gatekeeper: Gatekeeper, reads: Turns) -> R
         id, snapshot = job_now(str(request.path_params["job"]), source, source.snapshot())
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, path_of(request))
-        return JSONResponse(explained_job(id, source, snapshot, private=private))
+        return JsonAnswer(explained_job(id, source, snapshot, private=private))
 
     return reads.route("/v1/explain/job/{job}", job)
 

@@ -7,10 +7,11 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import admitted, json_of
+from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
@@ -156,7 +157,7 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
         if not isinstance(said, dict):
             raise HTTPException(400, 'the body is not an object such as {"document": {...}}')
         try:
-            return JSONResponse(await run_in_threadpool(page, who, said))
+            return JsonAnswer(await run_in_threadpool(page, who, said))
         except Refusal as refusal:
             raise HTTPException(_STATUS.get(refusal.kind, 409), str(refusal)) from refusal
 

@@ -10,10 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import OwnHosts, admitted, own_names, words_of
+from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.channels import test_channels
 from steward.api.checks import check_deep
@@ -49,7 +50,7 @@ class Pages:
         self._searching = Turns(at_once=1, waiting=_MAX_WAITERS)
 
     async def doctor(self, _request: Request) -> Response:
-        return JSONResponse([shape(line) for line in await self._examination.lines()])
+        return JsonAnswer([shape(line) for line in await self._examination.lines()])
 
     async def events(self, request: Request) -> Response:
         """Return the events after `after`; if there are none yet, wait up to `wait_s` seconds for the first one."""
@@ -62,7 +63,7 @@ class Pages:
             found = await self._chosen(int(after), int(limit), choice)
             left = until - asyncio.get_running_loop().time()
             if found or left <= 0 or self._news.waiters >= _MAX_WAITERS:
-                return JSONResponse([event_shape(*one) for one in found])
+                return JsonAnswer([event_shape(*one) for one in found])
             await self._news.wait(min(left, 1.0))
 
     async def _chosen(self, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
@@ -103,7 +104,7 @@ class Pages:
         """Send a test message and return each channel's result."""
         who, body = await admitted(request, self._gatekeeper)
         channel = words_of(body).get("channel", "")
-        return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, channel))
+        return JsonAnswer(await run_in_threadpool(test_channels, self._source.notify, who, channel))
 
     async def check_deep(self, request: Request) -> Response:
         return await self._order(request, check_deep)
@@ -114,7 +115,7 @@ class Pages:
     async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
         who, body = await admitted(request, self._gatekeeper)
         answer = await run_in_threadpool(self._source.commands.give, command(who, words_of(body)))
-        return JSONResponse({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
+        return JsonAnswer({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
 
 
 def build(
@@ -148,7 +149,7 @@ def _page(source: Source, view: View, *, is_json: bool) -> Callable[[Request], R
     def page(request: Request) -> Response:
         path = {name: str(value) for name, value in request.path_params.items()}
         found = view(ReadRequest(source=source, path=path, query=request.query_params))
-        return JSONResponse(found) if is_json else Response(found, media_type=_FIGURES)
+        return JsonAnswer(found) if is_json else Response(found, media_type=_FIGURES)
 
     return page
 
@@ -182,12 +183,12 @@ def _number(request: Request, name: str, default: float, highest: float) -> floa
 def _http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail: Any = error.detail if isinstance(error, HTTPException) else str(error)
-    return JSONResponse({"error": detail}, status_code=status)
+    return JsonAnswer({"error": detail}, status_code=status)
 
 
 def says(status: int, headers: Mapping[str, str] | None = None) -> Callable[[Request, Exception], Response]:
     """Return a handler that answers errors whose text is meant for the caller."""
-    return lambda _request, error: JSONResponse({"error": str(error)}, status_code=status, headers=headers)
+    return lambda _request, error: JsonAnswer({"error": str(error)}, status_code=status, headers=headers)
 
 
 ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {

@@ -10,10 +10,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import CallerLimits, OwnHosts, path_of
+from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, job_now, unknown_job
 from steward.api.json11.errors import ApiError
@@ -42,7 +43,7 @@ class UserPages:
         only, snapshot = self._only(self._asker(request)), self.source.snapshot()
         owners = {id: _owner(id, snapshot) for id in snapshot.memory.jobs}
         found = jobs_view(snapshot)
-        return JSONResponse([job for job in found if only in (None, owners[job["id"]])])
+        return JsonAnswer([job for job in found if only in (None, owners[job["id"]])])
 
     def explain(self, request: Request) -> Response:
         asker, word = self._asker(request), str(request.path_params["job"])
@@ -51,14 +52,14 @@ class UserPages:
         if self._only(asker) not in (None, owner):
             raise unknown_job(word)
         private = asker.is_admin or asker.uid == owner
-        return JSONResponse(explained_job(id, self.source, snapshot, private=private))
+        return JsonAnswer(explained_job(id, self.source, snapshot, private=private))
 
     def history(self, request: Request) -> Response:
         only = self._only(self._asker(request))
-        return JSONResponse(history_page(self.source, str(request.path_params["job"]), only))
+        return JsonAnswer(history_page(self.source, str(request.path_params["job"]), only))
 
     def report(self, request: Request) -> Response:
-        return JSONResponse(report_page(self.source, request.query_params, self._only(self._asker(request))))
+        return JsonAnswer(report_page(self.source, request.query_params, self._only(self._asker(request))))
 
     def elsewhere(self, _request: Request) -> Response:
         raise HTTPException(404, _NOT_HERE)

@@ -1,6 +1,5 @@
 """The context of all commands: the head's address, and whether output is for people or for programs."""
 
-import json
 import os
 import re
 import socket
@@ -17,7 +16,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
 from steward.client import Client, Ears, HeadError
 from steward.model.port_error import PortError
-from steward.model.text import cause, harmless, local_time
+from steward.model.text import cause, harmless, json_text, local_time
 
 P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -118,7 +117,7 @@ def with_json(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2))
+    click.echo(json_text(document, indent=2))
 
 
 # Where the head is, as the settings file says. The types of all settings take longer to import than all else that

@@ -1,6 +1,5 @@
 """Commands that only read."""
 
-import json
 import re
 import sys
 import time
@@ -14,7 +13,7 @@ from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
-from steward.model.text import PAUSED, REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY, json_text
 
 _AGAIN_S = 1.0
 _FINE = "fine"
@@ -183,7 +182,7 @@ def events(
         client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
     ):
         if context.as_json:
-            click.echo(json.dumps(event))
+            click.echo(json_text(event))
         else:
             _show_event(event)
 

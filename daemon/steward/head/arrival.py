@@ -127,6 +127,11 @@ class AgentAdmission:
             del self._again[claim.hello.node]
             self._tell(_twice(claim, now))
 
+    def note_clock(self, node: NodeName, place: PeerAddress, behind_s: float, now: float) -> None:
+        """Report that the node's agent is refused because its clock is wrong, once in a while."""
+        if self._is_first_in_a_while((node, InstanceId("clock"), place.address)):
+            self._tell(_wrong_clock(node, behind_s, now))
+
     def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
         """Return the nodes whose agents spoke last from an address of this origin."""
         places = list(self._places.items())
@@ -163,7 +168,11 @@ class AgentAdmission:
 
     def _is_news(self, claim: Claim) -> bool:
         """Return whether the refusal was not reported lately."""
-        key, now = (claim.hello.node, claim.hello.incarnation.instance, claim.place.address), time.monotonic()
+        return self._is_first_in_a_while((claim.hello.node, claim.hello.incarnation.instance, claim.place.address))
+
+    def _is_first_in_a_while(self, key: tuple[NodeName, InstanceId, str]) -> bool:
+        """Return whether this was not reported within `_QUIET_S`."""
+        now = time.monotonic()
         if now < self._refused.get(key, float("-inf")) + _QUIET_S:
             return False
         self._refused[key] = now
@@ -187,6 +196,15 @@ def _conflict(claim: Claim, other: AgentView, now: float) -> Event:
     new = f"{claim.hello.incarnation.instance} at {claim.place.address}"
     text = f"two machines claim to be {claim.hello.node}: {old} and {new}; the later one counts"
     return _warning("agent.conflict", claim.hello.node, text, now)
+
+
+def _wrong_clock(node: NodeName, behind_s: float, now: float) -> Event:
+    where = "behind" if behind_s > 0 else "ahead of"
+    text = (
+        f"the clock of {node} is {abs(behind_s):.0f} s {where} the controller's: MUNGE refuses its agent "
+        "and its slurmd; set it (`chronyc makestep`)"
+    )
+    return _warning("agent.clock", node, text, now)
 
 
 def _twice(claim: Claim, now: float) -> Event:

@@ -9,7 +9,15 @@ from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, HandshakeGate, Hello, Terms, accept_agent
+from steward.adapters.wire.handshake import (
+    HANDSHAKE_TIMEOUT_S,
+    SHORT_HELLO,
+    WAIT_S,
+    HandshakeGate,
+    Hello,
+    Terms,
+    accept_agent,
+)
 from steward.adapters.wire.job_messages import BundlePiece, facts_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame
 from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, order_frames
@@ -73,13 +81,15 @@ class Hub:
         origins: Origins | None = None,
         addresses: AddressRule = AddressRule.AUTO,
         examine: Examine | None = None,
+        handshake_s: float = HANDSHAKE_TIMEOUT_S,
     ) -> None:
         """Take the functions with which the hub works.
 
         `keep_log` gets the output of nodes' setups, `keep_bundle` the stacks of jobs' tasks; `facts` gives a resumed
         job's past, which only the nodes in `nodes_of` are told. All are called in the loop's thread and must not block.
         `defaults` and `warning` are sent to every agent. `origins` knows the nodes' addresses, `addresses` is the rule
-        for them, `examine` is the second witness for an agent in doubt.
+        for them, `examine` is the second witness for an agent in doubt. `handshake_s` is the usual time limit of a
+        handshake.
         """
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
@@ -102,7 +112,7 @@ class Hub:
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING, freely=_MAX_FREELY)
         self._watch = Watch(roster=self._roster, clock=clock, ring=ring, links=self._links, examine=examine)
-        self._gate = HandshakeGate()
+        self._gate = HandshakeGate(usual_s=handshake_s)
         self._server: asyncio.Server | None = None
         self._turning: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -253,6 +263,7 @@ class Hub:
                 self._terms,
                 first=lambda hello: self._admission.prepare(hello, place),
                 misread=lambda node: self._misread(node, place),
+                apart=lambda node, behind_s: self._note_clock(node, place, behind_s),
                 gate=self._gate,
                 address=place.address,
                 wait_s=WAIT_S if len(self._greeting) > _CROWD else 0.0,
@@ -261,7 +272,7 @@ class Hub:
             link.adopt(self, seals)
         except (PortError, ArrivalRefused, Superseded) as error:
             peer = writer.get_extra_info("peername")
-            log.warning("a connection from %s was refused: %s", place.address, error, extra={"peer": peer})
+            log.warning("a connection from %s was refused: %s", place.address, str(error), extra={"peer": peer})
             link.close(str(error))
         finally:
             self._greeting.leave(link)
@@ -270,6 +281,14 @@ class Hub:
         """Note that an agent proved itself with an unreadable hello: it is alive, and dials again."""
         if _NODE.match(node) and self._admission.may_be(node, place):
             self._roster.dialled(node, self._clock.now())
+            self._ring()
+
+    def _note_clock(self, node: NodeName, place: PeerAddress, behind_s: float) -> None:
+        """Note that an agent is alive whose clock is so wrong that MUNGE refuses what it says."""
+        if _NODE.match(node) and self._admission.may_be(node, place):
+            now = self._clock.now()
+            self._admission.note_clock(node, place, behind_s, now)
+            self._roster.dialled(node, now)
             self._ring()
 
     def _terms(self) -> Terms:

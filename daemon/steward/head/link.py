@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol
 
 from steward.adapters.codec import number
@@ -88,46 +89,59 @@ class Owner(Protocol):
 class _Turns:
     """Does one thing after the other, with a task only while there is something to do."""
 
-    def __init__(self, work: Callable[[Frame], Awaitable[None]], failed: Callable[[str], None]) -> None:
-        self._work, self._failed = work, failed
+    def __init__(self) -> None:
         self._waiting: deque[Frame] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def put(self, frame: Frame) -> None:
-        """Queue a frame; fail if too many wait."""
+    def put(self, frame: Frame, work: Callable[[Frame], Awaitable[None]], failed: Callable[[str], None]) -> None:
+        """Queue a frame for `work`, always the same; call `failed` if that raises, or if too many frames wait."""
         if len(self._waiting) >= _MAX_WAITING:
-            self._failed(f"more than {_MAX_WAITING} frames are waiting")
+            failed(f"more than {_MAX_WAITING} frames are waiting")
             return
         self._waiting.append(frame)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = asyncio.get_running_loop().create_task(self._run(work, failed))
 
     def drop(self) -> None:
         """Forget the waiting frames."""
         self._waiting.clear()
 
-    async def _run(self) -> None:
+    async def _run(self, work: Callable[[Frame], Awaitable[None]], failed: Callable[[str], None]) -> None:
         try:
             while self._waiting:
-                await self._work(self._waiting.popleft())
+                await work(self._waiting.popleft())
         except PortError as error:
-            self._failed(str(error))
+            failed(str(error))
         except Exception:
             log.exception("a frame could not be processed")
-            self._failed("internal error")
+            failed("internal error")
         finally:
             self._task = None
+
+
+Greet = Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def _greeted(greet: Greet, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Do the handshake of a new connection."""
+    link = writer.transport.get_protocol()
+    if isinstance(link, Link):
+        await link.greeted(greet(link, reader, writer), writer)
 
 
 class Link(asyncio.StreamReaderProtocol):
     """One agent's connection.
 
     `greet` gets a stream reader and writer for the handshake; the reader shows only the first frame's bytes.
+
+    Nothing here refers to itself in a circle once the connection is over: Python collects such garbage rarely in the
+    head (`suit_many_nodes`), and users may open thousands of connections.
     """
 
-    def __init__(self, greet: Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
-        self._stream = asyncio.StreamReader(limit=MAX_FRAME + _LENGTH)
-        super().__init__(self._stream, lambda reader, writer: greet(self, reader, self._kept(writer)))
+    def __init__(self, greet: Greet) -> None:
+        stream = asyncio.StreamReader(limit=MAX_FRAME + _LENGTH)
+        self._stream: asyncio.StreamReader | None = stream
+        super().__init__(stream, partial(_greeted, greet))
         self._buffer = bytearray()
         self.has_spoken = False
         """Its whole first frame came."""
@@ -135,8 +149,7 @@ class Link(asyncio.StreamReaderProtocol):
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
         self._seals: Seals | None = None
-        self._incoming = _Turns(self._open, self.send_away)
-        self._outgoing = _Turns(self._send, self.send_away)
+        self._incoming, self._outgoing = _Turns(), _Turns()
         self.node = NodeName("")
         self.incarnation: Incarnation | None = None
         self.heard = 0.0
@@ -166,10 +179,17 @@ class Link(asyncio.StreamReaderProtocol):
             self._peer = transport
         super().connection_made(transport)
 
-    def _kept(self, writer: asyncio.StreamWriter) -> asyncio.StreamWriter:
-        """Keep and return the writer: Python 3.13 and newer closes the connection of a writer without references."""
-        self._writer = writer
-        return writer
+    async def greeted(self, greeting: Awaitable[None], writer: asyncio.StreamWriter) -> None:
+        """Keep the writer, do the handshake, and let go of what only the handshake needs."""
+        self._writer = writer  # Python 3.13 and newer closes the connection of a writer without references
+        try:
+            await greeting
+        finally:
+            if self._stream is not None and (broken := self._stream.exception()) is not None:
+                broken.__traceback__ = None  # its frames hold the stream, which holds the exception
+            self._stream = None
+            if not self.is_open:
+                self._writer = None
 
     def adopt(self, owner: Owner, seals: Seals) -> None:
         """Pass frames to `owner` from now on, because the handshake is done."""
@@ -200,6 +220,7 @@ class Link(asyncio.StreamReaderProtocol):
         # the kernel gives up a host that acknowledges nothing
         self.fell_silent = isinstance(exc, TimeoutError) or self.fell_silent
         self.close("its connection ended" if exc is None else f"its connection broke ({type(exc).__name__})")
+        self._peer = self._writer = None
 
     def eof_received(self) -> bool:
         """Close at the end of the peer's data."""
@@ -211,7 +232,7 @@ class Link(asyncio.StreamReaderProtocol):
         if why := why_unsendable(frame):
             log.error("a frame for an agent is not sent: %s: %s", frame["t"], why, extra={"node": self.node})
         elif self.is_open:
-            self._outgoing.put(frame)
+            self._outgoing.put(frame, self._send, self.send_away)
 
     def ping(self, now: float) -> None:
         """Ask the agent for a heartbeat at once, if it can answer (`can_pong`)."""
@@ -279,7 +300,7 @@ class Link(asyncio.StreamReaderProtocol):
                 else:
                     self._answer_beat(sent, times(sent), frame.get("seal"))
             else:
-                self._incoming.put(frame)
+                self._incoming.put(frame, self._open, self.send_away)
         except Malformed as error:
             self.send_away(str(error))
 

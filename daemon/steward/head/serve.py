@@ -302,8 +302,11 @@ def _hold(descriptor: int, directory: Path) -> None:
 
 _TURN_S = 0.001
 """A computing thread delays the others for this long (Python's default: 5 ms)."""
-_GARBAGE = (50_000, 50, 100)
-"""New objects before a collection of the young, and how many of these before older ones are looked at."""
+_GARBAGE = (50_000, 10, 500)
+"""New objects before a collection of the young, how many of these before one of those that survived it, and of all.
+
+The second is soon: connections that strangers open and close leave garbage that often survives the first.
+"""
 
 _MALLOC = ((-8, 2), (-3, 1 << 17), (-1, 1 << 18))
 """glibc's M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD: heaps, and bytes."""

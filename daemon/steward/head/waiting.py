@@ -57,7 +57,7 @@ class Asks(Generic[L]):
         return known[0].job if known is not None else None
 
     def add(self, ask: Ask, link: L) -> bool:
-        """Add a request, or move it to the node's new connection; return whether that was possible.
+        """Add a request, move it to the node's new connection, or complete it; return whether that was possible.
 
         It is not if the node, or the user there, has too many already, or another node uses that id.
         """
@@ -67,7 +67,7 @@ class Asks(Generic[L]):
                 return False
             if known is None:
                 self._count.update((ask.node, (ask.node, ask.uid)))
-            self._asks[ask.id] = (known[0] if known else ask, link)
+            self._asks[ask.id] = (_completed(known[0], ask) if known else ask, link)
             return True
 
     def take(self, ask: AskId) -> L:
@@ -104,6 +104,13 @@ class Asks(Generic[L]):
         one, link = self._asks.pop(ask)
         self._count -= Counter((one.node, (one.node, one.uid)))  # drops counts of zero
         return link
+
+
+def _completed(known: Ask, again: Ask) -> Ask:
+    """Return the known request, with the signs of the job's output if they have come only now."""
+    if not known.is_reading:
+        return known
+    return replace(known, signs=again.signs, is_reading=again.is_reading)
 
 
 class Opted:

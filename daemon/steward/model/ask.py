@@ -40,6 +40,8 @@ class Ask:
     at: float
     signs: Annotated[tuple[LogSign, ...], First(MAX_SIGNS)] = ()
     """Known lines near the end of the job's output, in the order of the file."""
+    is_reading: Annotated[bool, Sparse()] = False
+    """Whether the output is still being read, as on a busy node: the same request with its signs follows."""
     nodes: Annotated[Folded, Sparse()] = ""
     """The nodes of the step, as Slurm lists nodes; empty: not known."""
     age: Annotated[Count | None, Sparse()] = None

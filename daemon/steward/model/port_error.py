@@ -20,6 +20,17 @@ class Permanent(PortError):
     """A call that cannot work as asked (refused, invalid)."""
 
 
+class WrongClock(Permanent):
+    """A sound MUNGE credential from a machine whose clock differs by minutes.
+
+    `uid` is its maker's, `payload` its contents, `behind_s` by how much the maker's clock is behind ours.
+    """
+
+    def __init__(self, text: str, *, uid: int, payload: bytes, behind_s: float) -> None:
+        super().__init__(text)
+        self.uid, self.payload, self.behind_s = uid, payload, behind_s
+
+
 class Stale(PortError):
     """A call about a thing that changed since it was read (our mark is gone, the job ended): read again first."""
 

@@ -1,5 +1,6 @@
 """Texts for people: hostile text made harmless, and the words that all explanations share."""
 
+import json
 import time
 
 _SHOWN, _LINE = 100, 500
@@ -25,6 +26,12 @@ def one_line(text: str, limit: int) -> str:
     """`text` as its author wrote it, in any script, on one harmless line of at most `limit` characters."""
     kept = harmless(text[: limit + 1])
     return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
+
+
+def json_text(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """Return the value as JSON in printable ASCII; a reader of JSON gets every character back."""
+    text = json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+    return text.replace("\x7f", "\\u007f")  # DEL is the one control character that `dumps` leaves as it is
 
 
 def shown(value: object) -> str:

@@ -205,6 +205,17 @@ def breaks_launches(case: Case) -> bool:
     return case.check in _LAUNCHES or _response(case) is Response.LAUNCH
 
 
+_OF_JOBS = frozenset(row.check for row in ROWS if row.kind is Kind.WORKLOAD)
+
+
+def is_of_jobs(check: str) -> bool:
+    """Return whether one user's job alone can bring about that a node fails this check.
+
+    Then the node may be checked and rebooted, and no machine is replaced or counted as faulty.
+    """
+    return check in _OF_JOBS
+
+
 def speaks_of(case: Case, finding: Finding) -> bool:
     """Return whether the finding is of a check of the subject for which Slurm took the node out."""
     row = row_of_text(case.command) if case.command else None

@@ -25,7 +25,7 @@ from steward.policy.facts.gone import open_silence
 from steward.policy.facts.loans import loans
 from steward.policy.facts.orphan import is_orphan, way_out
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
+from steward.policy.facts.slurm_faults import acting_row, done_about, reason_fault
 from steward.policy.facts.verdict import command, standing
 from steward.policy.guards.budget import must_wait
 from steward.policy.job.failure import stalls
@@ -164,7 +164,7 @@ def _why_out(node: Node, draft: Draft) -> list[str]:
     if node.mark is not None and not (node.mark == SPARE and node.name in draft.want.spares):
         return _drained_by_us(node, case, draft)
     row = acting_row(node, draft)
-    if row is None and node.is_foreign and (case is not None or not is_hands_off(node, draft)):
+    if row is None and node.is_foreign:
         row = slurms_own(node, draft.want.slurm_user)
     if row is not None:
         done = _done_about(row, node, case, draft)

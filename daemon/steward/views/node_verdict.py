@@ -29,6 +29,7 @@ from steward.policy.guards.approval import why_awaits
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import SUSPECT_AGAIN_S
 from steward.policy.guards.ladder import often_lost, quarantine
+from steward.policy.slurm_reasons import Response, slurms_own
 from steward.policy.traits import PLANNED_ABSENCE
 
 _LONGEST = 500
@@ -207,8 +208,18 @@ def _of_foreign(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict
         word=Word.FOREIGN,
         evidence=evidence,
         since=reason.at if reason and reason.at else None,
-        next=f"nothing: the person or tool that did it gives it back ({give_back(node.name)})",
+        next=_next_of_foreign(node, draft),
     )
+
+
+def _next_of_foreign(node: Node, draft: Draft) -> str:
+    """Return what is next for a node that was not taken out by Steward."""
+    row = slurms_own(node, draft.want.slurm_user)
+    if row is not None and row.response in (Response.LEAVE, Response.WATCH):
+        return f"nothing: {row.response.value}"
+    if row is not None:
+        return f"nothing: Slurm took it out; a person must look and give it back ({give_back(node.name)})"
+    return f"nothing: the person or tool that did it gives it back ({give_back(node.name)})"
 
 
 def _is_command(node: Node, draft: Draft) -> bool:

@@ -3,6 +3,7 @@ and which of them are in force, read from the engine, the units and the files th
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from docker.errors import APIError, ContainerError, NotFound
 from docker.models.containers import Container
@@ -85,7 +86,7 @@ def _of_node(layout: DockerLayout, plan: FilesPlan, node: NodeName, container: C
     if state is MachinePower.FROZEN:
         yield FaultKind.FREEZE_NODE
     if state is MachinePower.ON and plan.spec.steward and is_dead(container, AGENT):
-        yield FaultKind.KILL_AGENT
+        yield FaultKind.STOP_SERVICES if is_dead(container, SLURMD) else FaultKind.KILL_AGENT
     yield from file_faults_of_node_in_force(layout, node)
     if layout.slow_link(node).exists():
         yield FaultKind.SLOW_LINK
@@ -141,7 +142,9 @@ class DockerFaults:
             FaultKind.MEND_LINK: lambda node, _: self._mend_link(node),
             FaultKind.KILL_AGENT: lambda node, _: self._on_container(node, lambda each: _kill_unit(each, AGENT)),
             FaultKind.START_AGENT: lambda node, _: self._on_container(node, lambda each: _start_unit(each, AGENT)),
-            FaultKind.RESTART_SERVICES: lambda node, _: self._on_container(node, _restart_services),
+            FaultKind.RESTART_SERVICES: lambda node, _: self._on_container(node, partial(_services, "restart")),
+            FaultKind.STOP_SERVICES: lambda node, _: self._on_container(node, partial(_services, "stop")),
+            FaultKind.START_SERVICES: lambda node, _: self._on_container(node, partial(_services, "start")),
             **file_faults_of_nodes(layout),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
@@ -252,8 +255,8 @@ def _thaw_unit(container: Container, unit: str) -> None:
     wait_until(f"{unit} runs", lambda: is_active(container, unit), _START_S)
 
 
-def _restart_services(container: Container) -> None:
-    _systemctl(container, "restart", SLURMD, AGENT)
+def _services(verb: str, container: Container) -> None:
+    _systemctl(container, verb, SLURMD, AGENT)
 
 
 def _restart_slurmctld(container: Container) -> None:

@@ -23,6 +23,8 @@ class FaultKind(Enum):
     KILL_AGENT = "kill-agent"
     START_AGENT = "start-agent"
     RESTART_SERVICES = "restart-services"
+    STOP_SERVICES = "stop-services"
+    START_SERVICES = "start-services"
     KILL_HEAD = "kill-head"
     START_HEAD = "start-head"
     STOP_HEAD = "stop-head"
@@ -115,6 +117,12 @@ SHAPES: dict[FaultKind, Shape] = {
     FaultKind.RESTART_SERVICES: Shape(
         doc="slurmd and the agent end well and start again, as after an upgrade; jobs go on", node=True
     ),
+    FaultKind.STOP_SERVICES: Shape(
+        doc="slurmd and the agent end well and stay off, as in a long upgrade; jobs go on",
+        node=True,
+        undo=FaultKind.START_SERVICES,
+    ),
+    FaultKind.START_SERVICES: Shape(doc="start slurmd and the agent again", node=True),
     FaultKind.KILL_HEAD: Shape(doc="kill -9 stewardd; it stays dead", undo=FaultKind.START_HEAD),
     FaultKind.START_HEAD: Shape(doc="start stewardd again"),
     FaultKind.STOP_HEAD: Shape(doc="SIGSTOP stewardd", undo=FaultKind.CONT_HEAD),

@@ -208,7 +208,7 @@ def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: 
     if state is MachinePower.FROZEN:
         yield FaultKind.FREEZE_NODE
     if manifest.spec.steward and machine is not None and machine.is_on and machine.program("agent") is None:
-        yield FaultKind.KILL_AGENT
+        yield FaultKind.KILL_AGENT if machine.program("slurmd") is not None else FaultKind.STOP_SERVICES
     yield from file_faults_of_node_in_force(layout, node)
 
 

@@ -43,6 +43,8 @@ class LocalFaults:
             FaultKind.KILL_AGENT: lambda node, _: self._kill_agent(node),
             FaultKind.START_AGENT: lambda node, _: self._start_agent(node),
             FaultKind.RESTART_SERVICES: lambda node, _: self._restart_services(node),
+            FaultKind.STOP_SERVICES: lambda node, _: self._stop_services(node),
+            FaultKind.START_SERVICES: lambda node, _: self._start_services(node),
             **file_faults_of_nodes(layout),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
@@ -92,12 +94,19 @@ class LocalFaults:
 
     def _restart_services(self, node: NodeName) -> None:
         """Both are away for a moment, as when one command of systemctl restarts both."""
+        self._stop_services(node)
+        self._start_services(node)
+
+    def _stop_services(self, node: NodeName) -> None:
         machine = self._machine(node)
         services = [each for name in _SERVICES if (each := machine.program(name)) is not None]
         for each in services:
             proc.send(each, signal.SIGTERM)
         ended = f"slurmd and the agent of {node} have ended"
         wait_until(ended, lambda: not any(map(proc.is_alive, services)), _START_S, every_s=0.01)
+
+    def _start_services(self, node: NodeName) -> None:
+        machine = self._machine(node)
         local_machine.restart_programs(machine)
         wait_until(f"they run on {node}", lambda: all(map(machine.program, _SERVICES)), _START_S, every_s=0.01)
 

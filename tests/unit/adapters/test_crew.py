@@ -55,7 +55,8 @@ def test_quick_work_that_comes_together_is_one_hand_over() -> None:
     seen: set[int] = set()
 
     async def story() -> int:
-        threads = [Threads(1) for _ in range(40)]
+        crew = Crew(PATIENT_S)
+        threads = [Threads(1, crew) for _ in range(40)]
         await threads[0].call(_seen_by(seen), name="first", timeout_s=FACT_S)
         seen.clear()
         before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw

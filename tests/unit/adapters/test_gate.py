@@ -14,7 +14,7 @@ from tests.fakes.until import FACT_S, comes_true
 
 def test_so_many_are_at_it_at_once_and_the_others_wait() -> None:
     async def story() -> None:
-        gate, inside, most = HandshakeGate(at_once=2, patience_s=FACT_S), 0, 0
+        gate, inside, most = HandshakeGate(at_once=2, usual_s=FACT_S), 0, 0
 
         async def come() -> None:
             nonlocal inside, most
@@ -34,7 +34,7 @@ def test_who_has_proved_himself_does_not_stand_in_line_again() -> None:
     """With thousands in that line he would have given up before his welcome."""
 
     async def story() -> None:
-        gate, done = HandshakeGate(at_once=1, patience_s=FACT_S), asyncio.Event()
+        gate, done = HandshakeGate(at_once=1, usual_s=FACT_S), asyncio.Event()
 
         async def newcomer() -> None:
             async with gate.turn(time.monotonic()):
@@ -53,7 +53,7 @@ def test_nobody_is_let_in_while_many_that_proved_themselves_wait() -> None:
     """A welcome may cost more than a proof: else ever more would wait for theirs, until all give up."""
 
     async def story() -> None:
-        gate, leave = HandshakeGate(at_once=2, patience_s=FACT_S), asyncio.Semaphore(0)
+        gate, leave = HandshakeGate(at_once=2, usual_s=FACT_S), asyncio.Semaphore(0)
         entered = list[str]()
 
         async def come(name: str, since: float | None) -> None:
@@ -79,7 +79,7 @@ def test_nobody_is_let_in_while_many_that_proved_themselves_wait() -> None:
 
 def test_who_gives_up_while_it_is_due_for_its_welcome_holds_up_nobody() -> None:
     async def story() -> None:
-        gate, done = HandshakeGate(at_once=1, patience_s=FACT_S), asyncio.Event()
+        gate, done = HandshakeGate(at_once=1, usual_s=FACT_S), asyncio.Event()
 
         async def come(since: float | None, until: asyncio.Event | None = None) -> None:
             async with gate.turn(since):
@@ -103,9 +103,9 @@ def test_who_gives_up_while_it_is_due_for_its_welcome_holds_up_nobody() -> None:
 def test_who_would_have_given_up_before_its_welcome_is_sent_away() -> None:
     async def story() -> None:
         with pytest.raises(Gone, match="the agent will retry"):
-            async with HandshakeGate(patience_s=3.0).turn(time.monotonic() - 4.0):
+            async with HandshakeGate().turn(time.monotonic() - 4.0):
                 pass
-        async with HandshakeGate(patience_s=3.0).turn():  # one that has proved itself
+        async with HandshakeGate().turn():  # one that has proved itself
             pass
 
     asyncio.run(story())
@@ -115,7 +115,7 @@ def test_addresses_take_turns() -> None:
     """One that sends many hellos keeps no other waiting for all of them."""
 
     async def story() -> None:
-        gate, done, came = HandshakeGate(at_once=1, patience_s=FACT_S), asyncio.Event(), list[str]()
+        gate, done, came = HandshakeGate(at_once=1, usual_s=FACT_S), asyncio.Event(), list[str]()
 
         async def come(address: str) -> None:
             async with gate.turn(time.monotonic(), address=address):
@@ -135,7 +135,7 @@ def test_addresses_take_turns() -> None:
 @pytest.mark.parametrize("in_turn", [False, True], ids=["in line", "as its turn comes"])
 def test_who_gives_up_leaves_his_place_to_the_next(in_turn: bool) -> None:
     async def story() -> None:
-        gate, done = HandshakeGate(at_once=1, patience_s=FACT_S), asyncio.Event()
+        gate, done = HandshakeGate(at_once=1, usual_s=FACT_S), asyncio.Event()
 
         async def come(until: asyncio.Event | None = None) -> bool:
             async with gate.turn(time.monotonic(), address="10.0.0.1"):
@@ -177,7 +177,7 @@ def test_who_waits_for_longer_is_let_in_later() -> None:
 
 def test_the_hasty_in_line_are_counted() -> None:
     async def story() -> None:
-        gate, done = HandshakeGate(at_once=1, patience_s=FACT_S), asyncio.Event()
+        gate, done = HandshakeGate(at_once=1, usual_s=FACT_S), asyncio.Event()
 
         async def come(waits_s: float) -> None:
             async with gate.turn(time.monotonic(), waits_s=waits_s):

@@ -79,6 +79,8 @@ def test_signs_and_replay_travel_with_an_ask() -> None:
     assert ask_of(ask_frame(gone), NODE) == gone
     unbegun = replace(ASK, script_unbegun=True)
     assert ask_of(ask_frame(unbegun), NODE) == unbegun
+    reading = replace(ASK, signs=(), is_reading=True)
+    assert ask_of(ask_frame(reading), NODE) == reading
     newer = ("script_gone", "script_unbegun", "own")
     older = {key: value for key, value in ask_frame(ASK).items() if key not in newer}
     assert ask_of(older, NODE) == ASK

@@ -97,6 +97,18 @@ def test_a_program_that_does_not_read_its_input_is_no_error() -> None:
     assert run(["true"], timeout_s=FACT_S, input=b"x" * 1_000_000).returncode == 0
 
 
+def test_a_program_that_has_said_enough_is_ended_and_has_done_its_work() -> None:
+    script = "echo delivered; echo working >&2; echo 'transitional, retrying' >&2; exec sleep 1000"
+
+    done = run(["sh", "-c", script], timeout_s=2 * FACT_S, enough="retrying")
+
+    assert (done.text, done.error_text) == ("delivered\n", "working\ntransitional, retrying")
+    assert done.seconds < FACT_S
+    assert run(["sh", "-c", "echo retrying >&2; exit 1"], timeout_s=FACT_S, enough="retrying").error_text == "retrying"
+    with pytest.raises(Failed):
+        run(["sh", "-c", "echo refused >&2; exit 1"], timeout_s=FACT_S, enough="retrying")
+
+
 def test_nothing_is_a_shells_business() -> None:
     assert run(["echo", "$HOME; `id` | cat"], timeout_s=FACT_S).text == "$HOME; `id` | cat\n"
 

@@ -1,8 +1,9 @@
 """Frames, seals and the handshake, over real streams."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from steward.adapters.wire.handshake import (
     Hello,
     Terms,
     accept_agent,
-    greet_head,
 )
 from steward.adapters.wire.messages import MAX_OPTED, opted_list
 from steward.adapters.wire.seal import Beats, PeerRole, digest
@@ -27,8 +27,9 @@ from steward.model.resume_mode import MAX_TEXT as MAX_MODE
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
 from tests.fakes.munge import FakeMunged
+from tests.fakes.still_loop import StillLoop, run_still, turns
 from tests.fakes.until import FACT_S, comes_true
-from tests.fakes.wires import HELLO, TERMS, WHO, greet_agent, sealer, stream_pair, wire
+from tests.fakes.wires import HELLO, TERMS, WHO, greet_agent, greet_head, sealer, stream_pair, wire
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -305,49 +306,62 @@ def test_a_key_of_another_length_is_refused(more: bytes) -> None:
     run(story())
 
 
-@pytest.mark.parametrize(("asked", "waits"), [(20.0, 20.0), (1e9, 20.0), (-1.0, 1.0), (1.2, 1.2)])
-def test_an_agent_waits_as_long_as_the_head_asks_within_bounds(
-    asked: float, waits: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual_s = 1.0  # its hello needs a credential, which takes long on a busy machine
-    monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", usual_s)
-
-    async def story() -> None:
+@pytest.mark.parametrize(("asked", "waits"), [(20.0, 20.0), (1e9, 20.0), (-1.0, 5.0), (5.2, 5.2)])
+def test_an_agent_waits_as_long_as_the_head_asks_within_bounds(asked: float, waits: float) -> None:
+    async def story(loop: StillLoop) -> None:
         async with stream_pair() as ((reader, writer), agent):
-            greeting = asyncio.ensure_future(greet_head(*agent, sealer(FakeMunged()), HELLO))
+            greeting = asyncio.ensure_future(handshake.greet_head(*agent, sealer(FakeMunged()), HELLO))
             writer.write(pack({"t": "challenge", "nonce": "b" * 32, "wait": asked}))
             assert (await read_frame(reader))["waits"] == waits
-            if waits < 2 * usual_s:
-                with pytest.raises(Gone, match=f"no handshake within {waits:g} s"):
-                    await greeting
-            else:
-                await asyncio.sleep(1.5 * usual_s)
-                assert not greeting.done()
-                greeting.cancel()
+            loop.advance(waits - 0.1)
+            await turns(10)
+            assert not greeting.done()
+            loop.advance(0.2)
+            with pytest.raises(Gone, match=f"no handshake within {waits:g} s"):
+                await greeting
 
-    run(story())
+    run_still(story)
 
 
-def test_a_head_waits_no_longer_than_it_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+class WatchedGate(HandshakeGate):
+    """A gate that tells when an agent asks for its turn."""
+
+    def __init__(self, at_once: int) -> None:
+        super().__init__(at_once)
+        self.entered = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def turn(self, since: float | None = None, *, address: str = "", waits_s: float = 0.0) -> AsyncIterator[None]:
+        self.entered.set()
+        async with super().turn(since, address=address, waits_s=waits_s):
+            yield
+
+
+def test_a_head_waits_no_longer_than_it_asked_for() -> None:
     """Whatever the hello says."""
-    monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", 0.1)
 
-    async def story() -> None:
-        gate, munged = HandshakeGate(at_once=1), FakeMunged()
+    async def story(loop: StillLoop) -> None:
+        gate, munged = WatchedGate(at_once=1), FakeMunged()
         async with stream_pair() as (head, (reader, writer)), gate.turn(time.monotonic()):
-            accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate, wait_s=0.3))
-            assert (await read_frame(reader))["wait"] == 0.3
+            gate.entered.clear()
+            accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate, wait_s=7.0))
+            assert (await read_frame(reader))["wait"] == 7.0
             writer.write(pack({"t": "hello", "nonce": "a" * 32, "waits": 1e9}))
-            with pytest.raises(Gone, match=r"no handshake within 0\.3 s"):
+            await gate.entered.wait()
+            loop.advance(6.9)
+            await turns(10)
+            assert not accepted.done()
+            loop.advance(0.2)
+            with pytest.raises(Gone, match=r"no handshake within 7 s"):
                 await accepted
         assert gate.hasty == 0
 
-    run(story())
+    run_still(story)
 
 
 def test_who_hung_up_before_its_turn_costs_munged_nothing() -> None:
     async def story() -> None:
-        gate, munged = HandshakeGate(at_once=1), FakeMunged(up=False)
+        gate, munged = HandshakeGate(at_once=1, usual_s=FACT_S), FakeMunged(up=False)
         async with stream_pair() as (head, (reader, writer)):
             async with gate.turn(time.monotonic()):
                 accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate))

@@ -13,8 +13,7 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import MAX_LINE, OptedLine, ok_line
-from steward.agent import briefing
-from steward.agent.briefing import MAX_FOLDERS, Briefing, ResumeFactsCache
+from steward.agent.briefing import MAX_FOLDERS, PATIENCE_S, Briefing, ResumeFactsCache
 from steward.agent.job_folder import JobFolders
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
@@ -56,10 +55,16 @@ def line(restart: int = 0, attempt: int = 1) -> OptedLine:
 
 
 def words(
-    head: Head, folder: Path, opted: OptedLine, *, warning: str = "", left: tuple[str, ...] = ()
+    head: Head,
+    folder: Path,
+    opted: OptedLine,
+    *,
+    warning: str = "",
+    left: tuple[str, ...] = (),
+    patience_s: float = PATIENCE_S,
 ) -> Mapping[str, str]:
     async def story() -> Mapping[str, str]:
-        head.past = ResumeFactsCache(head)
+        head.past = ResumeFactsCache(head, patience_s)
         return await Briefing(
             JobFolders(folder),
             head.past,
@@ -115,9 +120,9 @@ def test_a_head_that_must_look_first_where_the_job_runs_is_waited_for(tmp_path: 
     assert words(Head(after_s=0.6), tmp_path, line(restart=1))["resumed"] == "2 of 5, after n3 failed"
 
 
-def test_a_head_that_is_away_is_hardly_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(briefing, "PATIENCE_S", math.inf)
-    assert words(Head(answers=False, away_since=1.0), tmp_path, line(restart=1))["resume_count"] == "1"
+def test_a_head_that_is_away_is_hardly_waited_for(tmp_path: Path) -> None:
+    head = Head(answers=False, away_since=1.0)
+    assert words(head, tmp_path, line(restart=1), patience_s=math.inf)["resume_count"] == "1"
 
 
 @pytest.mark.parametrize("head", [Head(answers=False), Head(facts=None)])

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from steward.agent.desk import LATER_ROOM_S, ROOM_S
-from steward.model.ask import AskKind
+from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
-from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, SIGN, Scene, run
+from tests.fakes.desk_bench import ASK, EXIT, LOG, NONE, OPTED, SIGN, Scene, run
 from tests.fakes.until import comes_true
 
 
@@ -122,6 +122,43 @@ def test_output_that_cannot_be_read_in_time_holds_up_no_ask(scene: Scene, signs:
     async def story() -> None:
         shim = await scene.asks()
         assert scene.head.told[0]["signs"] == []
+        assert scene.head.told[0].get("is_reading", False) is (signs is None)
         shim.cancel()
+
+    run(story)
+
+
+def test_output_that_takes_long_to_read_follows_the_ask(scene: Scene) -> None:
+    """On a busy node the child that reads is late: what it finds counts all the same."""
+    scene.signs, scene.is_readable = (SIGN,), asyncio.Event()
+
+    async def story() -> None:
+        assert scene.is_readable is not None
+        shim = await scene.asks()
+        scene.is_readable.set()
+        await comes_true("the signs follow", lambda: len(scene.head.told) == 2)
+        first, whole = scene.head.told
+        assert (first["signs"], first["is_reading"]) == ([], True)
+        assert ([one["sign"] for one in whole["signs"]], "is_reading" in whole) == ([SIGN.sign], False)
+        assert scene.desk.frames() == (whole,)
+        assert whole["id"] == first["id"]
+        scene.desk.decide(whole["id"], Answer.STOP, NONE)
+        assert await shim == b"steward/1 stop\n"
+
+    run(story)
+
+
+def test_output_that_is_read_after_the_shim_has_its_answer_is_not_told(scene: Scene) -> None:
+    scene.signs, scene.is_readable = (SIGN,), asyncio.Event()
+
+    async def story() -> None:
+        assert scene.is_readable is not None
+        shim = await scene.asks()
+        scene.desk.decide(scene.last_id(), Answer.STOP, NONE)
+        assert await shim == b"steward/1 stop\n"
+        scene.is_readable.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(scene.head.told) == 1
 
     run(story)

@@ -36,7 +36,9 @@ class FakeEyes:
     gpus: bool | None = False
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
     hangs: dict[str, Event] = field(default_factory=dict)
-    """Paths and users' numbers."""
+    """Paths and users' numbers, of which nothing can be read; a look at them ends when they are let go."""
+    read: set[str] = field(default_factory=set)
+    """Paths and users' numbers that were read."""
     looks: int = 0
     room: bool = True
     _order: dict[ReportedProgress, int] = field(default_factory=dict)
@@ -53,20 +55,25 @@ class FakeEyes:
         return self.room
 
     def newest(self, path: str, uid: int) -> float | None:
-        if path in self.hangs:
-            self.hangs[path].wait(FACT_S)
+        self._look_at(path)
         found = self.newest_of.get(path)
         if isinstance(found, Retryable):
             raise found
         return found
 
     def used(self, users: Mapping[JobId, int]) -> Used:
-        for uid in {str(uid) for uid in users.values()} & self.hangs.keys():
-            self.hangs[uid].wait(FACT_S)
+        for uid in {str(uid) for uid in users.values()}:
+            self._look_at(uid)
         return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in users}, network_bytes=self.network)
 
     def gpus_busy(self) -> bool | None:
         return self.gpus
+
+    def _look_at(self, what: str) -> None:
+        if what in self.hangs:
+            self.hangs[what].wait(FACT_S)
+            raise Retryable(f"{what}: it hangs")
+        self.read.add(what)
 
 
 class Bench:
@@ -344,10 +351,7 @@ def test_a_new_head_hears_everything_and_that_there_is_nothing(tmp_path: Path) -
     assert progress_of(frame, N1, T0)[0].step == 4
 
 
-def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
+def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(tmp_path: Path) -> None:
     bench, let_go = Bench(tmp_path), Event()
     bench.eyes.hangs = {"/fuse/x": let_go}
     for job, uid, path in ((6, 1001, "/fuse/x"), (7, 1000, "/lustre/b")):
@@ -356,16 +360,30 @@ def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(
         bench.eyes.cpu_s[JobId(job)] = 1.0
         bench.eyes.newest_of[path] = T0 + 5
 
-    async def story() -> None:
-        for _ in range(2):
-            bench.eyes.now += 15
-            await bench.watch.turn()
-
-    asyncio.run(story())
-    let_go.set()
+    turns(bench, 2, "/lustre/b", let_go)
     told = {one.job: one.checkpointed for one in progress_of(bench.frames[-1], N1, bench.eyes.now)}
     assert told[JobId(7)] is not None
     assert told[JobId(6)] is None
+
+
+def turns(bench: Bench, number: int, what: str, let_go: Event) -> None:
+    """Let the watch look so often; what hangs is let go when `what` was read beside it."""
+
+    async def look() -> None:
+        for _ in range(number):
+            bench.eyes.now += 15
+            await bench.watch.turn()
+
+    async def story() -> None:
+        looking = asyncio.ensure_future(look())
+        await comes_true(f"{what} is read", lambda: what in bench.eyes.read)
+        let_go.set()
+        await looking
+
+    try:
+        asyncio.run(story())
+    finally:
+        let_go.set()
 
 
 def counted(bench: Bench, story: Callable[[], Awaitable[None]]) -> None:
@@ -425,16 +443,12 @@ def test_processes_that_nobody_spoke_of_are_found_later(tmp_path: Path, monkeypa
     counted(bench, story)
 
 
-def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(tmp_path: Path) -> None:
     """A page of their memory may be a file that nobody serves."""
-    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
     bench, let_go = Bench(tmp_path), Event()
     bench.eyes.hangs = {"1001": let_go}
     for job, uid in ((6, 1001), (7, 1000)):
         bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=ResumeMode.parse("1"), restart=0, at=T0))
         bench.eyes.cpu_s[JobId(job)] = 1.0
-    bench.turn()
-    let_go.set()
+    turns(bench, 1, "1000", let_go)
     assert {one.job for one in progress_of(bench.frames[-1], N1, bench.eyes.now)} == {7}

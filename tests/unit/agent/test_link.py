@@ -20,11 +20,11 @@ from steward.adapters.wire.frames import (
     Malformed,
     dial,
 )
-from steward.adapters.wire.handshake import Terms, greet_head
+from steward.adapters.wire.handshake import Terms
 from steward.agent.link import LAST_BACKOFF_S, HeadLink, backoff_s
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S
-from tests.fakes.wires import HELLO, greet_agent, sealer
+from tests.fakes.wires import HELLO, greet_agent, greet_head, sealer
 
 TERMS = Terms(interval_s=0.05, late_after_s=FACT_S, now=0.0)
 IMPATIENT = replace(TERMS, late_after_s=0.3)
@@ -149,6 +149,24 @@ def test_one_that_is_told_to_end_says_what_ends_with_it(word: float) -> None:
         await asyncio.gather(running, return_exceptions=True)
         await head.ended.wait()
         assert head.left == word
+        server.close()
+
+    asyncio.run(asyncio.wait_for(story(), FACT_S))
+
+
+def test_one_that_is_told_to_end_is_heard_before_it_finds_out_what_ends_with_it() -> None:
+    """That may take a second, which beside a stopped slurmd looks like the death of the node."""
+
+    async def story() -> None:
+        head = Head(replace(TERMS, interval_s=FACT_S / 2))
+        server = await head.start()
+        link = HeadLink(head.connect, clock=SystemClock(), rng=random.Random(1), last_word=lambda: ALONE)
+        running = asyncio.ensure_future(link.run(Ears(())))
+        await until(lambda: head.beats == 1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await head.ended.wait()
+        assert (head.beats, head.left) == (2, ALONE)
         server.close()
 
     asyncio.run(asyncio.wait_for(story(), FACT_S))

@@ -10,6 +10,7 @@ import requests
 
 from steward.api.page import PAGES
 from steward.api.page.words import ago, coded
+from steward.api.routes import ROUTES
 from steward.model.events import Event
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import CaseId, JobId
@@ -23,7 +24,7 @@ from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.page_bench import pages_of, show_as_it_is
 from tests.fakes.until import FACT_S
 
-STEERING = "\x1b[31m\u202e\u2066\u200b\x07\x9b"
+STEERING = "\x1b[31m\u202e\u2066\u200b\x07\x9b\x7f"
 """Control and bidi characters: what they stand before is shown as something else."""
 HOSTILE = f"<script>alert(1)</script>\"'&{STEERING}"
 ONE_OF_EACH = {
@@ -37,6 +38,10 @@ ONE_OF_EACH = {
 }
 PATHS = [ONE_OF_EACH.get(one.path, one.path) for one in PAGES if one.path != "/group/{name}"]
 """Every page of the busy site, which has no instance group."""
+_IN_PATHS = {"{job}": "100", "{name}": "n3", "{team}": "ml"}
+API_PATHS = [
+    re.sub(r"{\w+}", lambda found: _IN_PATHS.get(found[0], "x"), one.path) for one in ROUTES if one.method == "GET"
+]
 FILES = ("/page/page.css", "/page/page.js", "/page/icon.svg")
 
 
@@ -111,7 +116,8 @@ def test_nothing_comes_from_elsewhere_and_nothing_is_inline(site: ApiBench, path
         assert re.findall(r"<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=", answer.text) == []
 
 
-def test_hostile_names_are_text_on_every_page() -> None:
+def a_hostile_site() -> tuple[Picture, list[Event]]:
+    """Every text that a user or a node may choose is hostile."""
     site = a_busy_site(40)
     picture = site.change_job(100, name=HOSTILE, account=HOSTILE, partition=HOSTILE, reason=HOSTILE)
     picture = picture.failing("n3", Severity.FATAL, check="gpu.ecc", text=HOSTILE).drained("n4", HOSTILE)
@@ -130,7 +136,11 @@ def test_hostile_names_are_text_on_every_page() -> None:
         quotas=changed(memory.quotas, "q-ml", lambda old: replace(old, description=HOSTILE, failure=HOSTILE)),
     )
     told = [Event(at=1.0, kind=HOSTILE, text=HOSTILE, node=n("n3"), job=JobId(100), case=case.id)]
-    with pages_of(replace(picture, memory=memory), told) as api:
+    return replace(picture, memory=memory), told
+
+
+def test_hostile_names_are_text_on_every_page() -> None:
+    with pages_of(*a_hostile_site()) as api:
         for path in PATHS:
             queries = "" if "{" in path else "?q={0}&user={0}&month=2023-11".format("%3Cscript%3E%E2%80%AE")
             for address in (path, path + queries):
@@ -140,6 +150,15 @@ def test_hostile_names_are_text_on_every_page() -> None:
                 assert not [char for char in html if not char.isprintable() and char != "\n"], address
         for path in ("/", "/job/100", "/node/n3", "/node/n4", "/case/c10", "/incident/agents", "/events"):
             assert "alert(1)" in page(api, path), path
+
+
+def test_hostile_names_steer_no_terminal_that_shows_an_answer_of_the_api() -> None:
+    with pages_of(*a_hostile_site()) as api:
+        for path in API_PATHS:
+            answer = requests.get(api.url + path, timeout=FACT_S)
+            assert not [char for char in answer.text if not char.isprintable() and char != "\n"], path
+        jobs = requests.get(f"{api.url}/v1/jobs", timeout=FACT_S).json()
+    assert HOSTILE in [job["name"] for job in jobs], "a program gets the name as it is"
 
 
 def test_groups_are_shown(api: ApiBench) -> None:

@@ -197,3 +197,20 @@ def test_slurms_last_word_holds_for_a_minute_and_while_it_is_silent() -> None:
     assert privacy.hides_jobs()
     clock.at += 61
     assert privacy.hides_jobs()
+
+
+def test_a_slurm_that_gave_no_answer_is_asked_again_soon() -> None:
+    clock, answers = FakeClock(), [None, None, {"PrivateData": "none"}]
+
+    def config() -> dict[str, str]:
+        if (said := answers.pop(0)) is None:
+            raise Retryable("slurmctld does not answer")
+        return said
+
+    privacy = Privacy(config, clock.now)
+    hidden = []
+    for _ in range(4):
+        hidden.append(privacy.hides_jobs())
+        clock.at += 3.0
+    assert (hidden, len(answers)) == ([True, True, True, True], 1)
+    assert not privacy.hides_jobs()

@@ -2,14 +2,18 @@
 must not silence the agents that are connected."""
 
 import asyncio
+import gc
 import os
 import socket
+import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from starlette.applications import Starlette
 
 from steward.adapters.socket_path import AT_ONCE
+from steward.head.link import Link
 from steward.head.serve import http_server
 from steward.model.settings.sections import ApiSettings
 from tests.fakes.hub_bench import HubBench
@@ -45,6 +49,38 @@ def test_a_flood_of_the_agents_port_is_taken_in_by_and_by() -> None:
         bench = HubBench()
         await bench.listen(1.0)
         assert await taken_at_once(bench.port) <= AT_ONCE + 2
+        await bench.hub.close()
+
+    run(story)
+
+
+RESET = struct.pack("ii", 1, 0)
+
+
+@pytest.mark.parametrize("said", [b"", b"\0\0\0", b"\0\0\xff\0{" * 9, b"\0\0\0\x02{}"])
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_connection_that_is_over_leaves_no_garbage_that_python_would_have_to_find(
+    said: bytes, *, is_reset: bool
+) -> None:
+    """The head collects garbage rarely: a flood of connections would fill its memory for minutes."""
+
+    async def story() -> None:
+        bench = HubBench()
+        await bench.listen(1.0)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                with socket.create_connection(("127.0.0.1", bench.port), timeout=FACT_S) as one:
+                    await asyncio.sleep(0.002)
+                    one.sendall(said)
+                    await asyncio.sleep(0.002)
+                    if is_reset:
+                        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            while any(isinstance(one, Link) for one in gc.get_objects()):
+                await asyncio.sleep(0.05)
+        finally:
+            gc.enable()
         await bench.hub.close()
 
     run(story)

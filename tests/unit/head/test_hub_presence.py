@@ -70,6 +70,24 @@ def test_an_agent_whose_hello_cannot_be_read_is_known_to_be_alive() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize(("behind_s", "words"), [(600.0, "is 600 s behind"), (-900.0, "is 900 s ahead of")])
+def test_an_agent_whose_clock_is_minutes_off_is_known_to_be_alive_and_told(behind_s: float, words: str) -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            for _ in range(2):
+                with pytest.raises(PortError):
+                    await bench.connect(by=sealer(bench.munged, behind_s=behind_s))
+            await comes_true("it is alive", lambda: bench.view().dialled_at > 0.0)
+            assert [(event.kind, event.node, words in event.text) for event in bench.events] == [
+                ("agent.clock", "n1", True)
+            ]
+            with pytest.raises(PortError):
+                await bench.connect(hello("n2"), by=sealer(bench.munged, uid=1000, behind_s=behind_s))
+            assert NodeName("n2") not in bench.hub.views(), "no agent's word"
+
+    asyncio.run(story())
+
+
 def test_an_agent_that_the_head_hangs_up_on_is_known_to_be_alive() -> None:
     async def story() -> None:
         async with a_hub() as bench:

@@ -17,9 +17,11 @@ from steward.head.waiting import (
 )
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job_report import Lean, LogSign
 from steward.model.resume_mode import ResumeMode
 
 MODE = ResumeMode.parse("1")
+SIGN = LogSign(sign="user.python", lean=Lean.USER, strong=True, line="KeyError: 'x'", order=0)
 OWN = OptedIn(job=JobId(7), uid=1000, mode=MODE, restart=0, at=1.0)
 
 
@@ -37,6 +39,18 @@ def an_ask(number: int, uid: int = 1000) -> Ask:
         status=256,
         at=1.0,
     )
+
+
+def test_the_signs_of_an_output_that_took_long_to_read_complete_the_ask_and_change_nothing_else() -> None:
+    asks: Asks[str] = Asks()
+    first = replace(an_ask(1), is_reading=True)
+    assert asks.add(first, "link")
+    assert asks.add(replace(an_ask(1), signs=(SIGN,), at=2.0, uid=1001), "link")
+    whole = replace(an_ask(1), signs=(SIGN,))
+    assert asks.all() == (whole,)
+    assert asks.add(an_ask(1), "new link")
+    assert asks.all() == (whole,)
+    assert asks.take(whole.id) == "new link"
 
 
 def test_who_calls_anothers_job_his_does_not_hide_its_owners_word() -> None:

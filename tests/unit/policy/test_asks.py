@@ -10,12 +10,14 @@ from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.ids import AskId, JobId
 from steward.model.job import JobState
+from steward.model.job_report import Lean, LogSign
 from steward.model.observed import Freshness
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.controls import pause
+from steward.policy.facts.dying import DYING_S
 from tests.builders.picture import T0, Picture, a_cluster, names
 
 STEP, BATCH = AskKind.STEP, AskKind.BATCH
@@ -65,6 +67,27 @@ def test_without_evidence_the_failure_is_the_jobs_own() -> None:
     picture = asked().then(0.1).checked("n1", "n2", "n3")
     assert answers(picture) == [(Answer.STOP, frozenset())]
     assert "resume.no_evidence" in str(picture.plan().events)
+
+
+def test_an_output_that_is_still_read_is_waited_for_as_long_as_for_checks() -> None:
+    """On a busy node the child that reads is late; what it finds decides."""
+    daring = a_cluster().job(on=("n1", "n2", "n3")).opted_in(mode=ResumeMode.parse("any:2")).then(600)
+    asked_so = daring.ask(BATCH, mode=ResumeMode.parse("any:2"), is_reading=True)
+    picture = asked_so.then(0.1).checked("n1", "n2", "n3")
+    assert picture.plan().actions == ()
+    (ask,) = picture.seen.asks
+    sign = LogSign(sign="user.python", lean=Lean.USER, strong=True, line="KeyError: 'x'", order=0)
+    whole = picture.see(asks=(replace(ask, signs=(sign,), is_reading=False),))
+    assert answers(whole) == [(Answer.STOP, frozenset())]
+    assert "resume.user_error" in str(whole.plan().events)
+    late = picture.after(2.0)
+    assert [type(action) for action in late.plan().actions] == [RequeueJob], "nothing is waited for without end"
+
+
+def test_what_the_output_says_is_not_waited_for_where_a_node_is_the_cause() -> None:
+    picture = asked().lost("n2").then().marked("n2").change_job(nodes=names("n1", "n3"))
+    reading = tuple(replace(ask, is_reading=True) for ask in picture.seen.asks)
+    assert answers(picture.see(asks=reading)) == [(Answer.RETRY, names("n2"))]
 
 
 def test_a_node_that_does_not_answer_the_check_may_be_frozen_and_is_waited_for() -> None:
@@ -185,8 +208,8 @@ def test_a_run_that_began_on_a_node_which_was_lost_all_along_has_evidence() -> N
 def test_a_job_that_seems_to_begin_in_the_future_has_its_evidence_all_the_same() -> None:
     """The clock was set back while no head ran."""
     picture = a_cluster(8).job(started=T0 + 3600.0).opted_in().then().lost("n2", "n5", "n6", "n7").then(5).ask(BATCH)
-    actions = picture.witnessed("n2", Witness.SILENT).plan().actions
-    assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+    decided = picture.witnessed("n2", Witness.SILENT).plan()
+    assert decided.memory.jobs[JobId(7)].attempts[-1].decision is Decision.REQUEUE
 
 
 def test_a_node_that_came_back_just_as_the_run_began_on_it_is_not_its_culprit() -> None:
@@ -254,7 +277,9 @@ def test_a_node_that_died_while_slurm_could_not_be_read_may_still_be_found_out_a
 def test_a_paused_head_still_requeues_a_job_with_evidence_and_touches_no_node() -> None:
     picture = asked(BATCH).lost("n2")
     paused = replace(picture, memory=pause(picture.memory))
-    assert [type(a).__name__ for a in paused.plan().actions] == ["ProbeNode", "RequeueJob"]
+    assert [type(a).__name__ for a in paused.plan().actions] == ["ProbeNode"]
+    later = paused.then(DYING_S)
+    assert [type(a).__name__ for a in later.plan().actions] == ["ProbeNode", "RequeueJob"]
 
 
 def test_a_paused_head_tells_a_failure_without_evidence_to_stop() -> None:

@@ -14,6 +14,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
+from steward.model.witness import Witness
 from steward.policy.draft import Draft
 from steward.policy.elastic.replicas import FIT_S
 from steward.policy.job.exclude import is_short_without
@@ -95,7 +96,7 @@ def test_a_change_that_an_outage_kept_from_its_coordinator_is_ordered_again_when
     world = ElasticWorld(deaf=True)
     while not world.ordered:
         world.step()
-    world.picture = world.picture.agent_lost("n1").node("n1", responding=False)
+    world.picture = world.picture.agent_lost("n1").agent("n1", fell_silent=True).node("n1", responding=False)
     world.go(10)
     assert world.run.phase is RunPhase.FAULTED
     world.picture, world.deaf = world.picture.heard("n1").node("n1", responding=True), False
@@ -115,10 +116,23 @@ def test_a_member_whose_slurmd_has_a_full_port_is_not_lost_while_its_agent_is_he
     assert (world.size, len(world.run.events)) == (size, changes)
 
 
+def test_a_member_whose_both_services_are_restarted_is_not_lost_though_slurm_asked_meanwhile() -> None:
+    world = ElasticWorld()
+    world.go(120)
+    size, changes = world.size, len(world.run.events)
+    left = world.picture.agent_lost("n1").agent("n1", leaves=True).node("n1", responding=False)
+    for _ in range(5):
+        world.picture = left.witnessed("n1", Witness.REFUSED)
+        world.go(1)
+        left = world.picture
+        assert world.run.phase is not RunPhase.FAULTED
+    assert (world.size, len(world.run.events)) == (size, changes)
+
+
 def test_a_run_that_only_seemed_to_lose_a_member_goes_on_as_it_was_and_grows_without_a_pause() -> None:
     world = ElasticWorld()
     world.step()
-    world.picture = world.picture.agent_lost("n1").node("n1", responding=False)
+    world.picture = world.picture.agent_lost("n1").agent("n1", fell_silent=True).node("n1", responding=False)
     world.go(3)
     assert world.run.phase is RunPhase.FAULTED
     assert not world.ordered

@@ -22,6 +22,10 @@ def kinds(picture: Picture) -> list[type[Action]]:
     return [type(action) for action in picture.plan().actions]
 
 
+GIVEN_UP = Reason(text="Not responding", user="slurm", at=T0)
+"""What Slurm writes when it sets a node DOWN that did not answer for SlurmdTimeout."""
+
+
 def downed(picture: Picture) -> list[str]:
     return [action.node for action in picture.plan().actions if isinstance(action, DownNode)]
 
@@ -46,7 +50,12 @@ def test_a_closed_port_says_nothing_of_a_node_whose_agent_was_told_to_end() -> N
     assert downed(closed) == []
     assert downed(closed.then(60).witnessed("n2", Witness.REFUSED)) == []
     assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"]
-    assert downed(closed.node("n2", responding=False)) == ["n2"]
+    missed_by_slurm = closed.node("n2", responding=False)
+    assert downed(missed_by_slurm) == [], "Slurm asks at the same port"
+    assert downed(missed_by_slurm.then(60).witnessed("n2", Witness.REFUSED)) == []
+    assert downed(picture.node("n2", responding=False)) == [], "and it was not looked at yet"
+    assert downed(missed_by_slurm.node("n2", base=NodeBase.DOWN, reason=GIVEN_UP)) == ["n2"]
+    assert downed(missed_by_slurm.witnessed("n2", Witness.SILENT)) == ["n2"], "its host does not answer"
 
 
 def test_a_port_that_gives_no_answer_says_nothing_of_a_node_whose_agent_did_not_fall_silent() -> None:
@@ -63,8 +72,7 @@ def test_a_port_that_gives_no_answer_says_nothing_of_a_node_whose_agent_did_not_
     assert downed(missed_by_slurm) == [], "Slurm asks at the same port"
     assert downed(picture.node("n2", responding=False)) == [], "and it was not looked at yet"
     assert downed(missed_by_slurm.agent("n2", fell_silent=True)) == ["n2"]
-    given_up = Reason(text="Not responding", user="slurm", at=T0)
-    assert downed(missed_by_slurm.node("n2", base=NodeBase.DOWN, reason=given_up)) == ["n2"]
+    assert downed(missed_by_slurm.node("n2", base=NodeBase.DOWN, reason=GIVEN_UP)) == ["n2"]
     assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"], "its host does not answer"
 
 
@@ -236,6 +244,7 @@ def test_a_head_that_is_restarted_while_both_services_are_off_knows_that_the_age
     new = left.see(agents={**left.seen.agents, n("n2"): unmet}, agents_since=left.now)
     late = new.after(new.want.repair.agents_grace_s + 30.0).witnessed("n2", Witness.REFUSED)
     assert late.then().witnessed("n2", Witness.REFUSED).plan().actions == ()
-    assert downed(late.node("n2", responding=False)) == ["n2"], "Slurm's word counts"
+    assert downed(late.node("n2", responding=False)) == [], "Slurm asks at the same port"
+    assert downed(late.node("n2", base=NodeBase.DOWN, responding=False, reason=GIVEN_UP)) == ["n2"], "Slurm gave it up"
     back = late.agent("n2", incarnation=left.seen.agents[n("n2")].incarnation, connected=True).then(1.0)
     assert back.memory.nodes.get(n("n2"), NodeMemory()).left_us is None

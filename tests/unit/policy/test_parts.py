@@ -150,6 +150,26 @@ def test_a_job_that_is_requeued_once_more_for_its_parts_is_hurried_on_all_the_sa
     assert not again.plan().memory.jobs[LEADER].unbegun
 
 
+def test_a_requeue_for_its_parts_is_no_start_that_the_head_missed() -> None:
+    """The fault that Slurm requeued it for costs one resume; Steward's own requeue after it costs none."""
+    again = left_behind(state=JobState.RUNNING).then().requeued(7).requeued(8)
+    seen = again.plan()
+    assert [event.text for event in seen.events if event.kind == "job.unseen"] == []
+    mem = again.then(1.1).then().memory.jobs[LEADER]
+    assert (mem.resumes, len(mem.attempts), mem.restarts) == (1, 1, 1)
+    missed = again.requeued(7).requeued(8).plan()
+    (told,) = [event.text for event in missed.events if event.kind == "job.unseen"]
+    assert "started again 1 times" in told
+    assert missed.memory.jobs[LEADER].resumes == 2
+
+
+def test_a_requeue_for_its_parts_that_slurm_refused_is_no_act_of_ours() -> None:
+    first = left_behind(state=JobState.RUNNING)
+    (requeue,) = of(first, RequeueJob)
+    refused = first.then().requeued(7).requeued(8).see(failures={requeue.key: "refused: job 7 is pending"})
+    assert refused.plan().memory.jobs[LEADER].resumes == 2
+
+
 def test_a_part_that_cleans_up_is_waited_for_and_one_that_was_cancelled_is_its_users_wish() -> None:
     cleaning = left_behind(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}))
     assert of(cleaning, RequeueJob, NudgeJob) == []

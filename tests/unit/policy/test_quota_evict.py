@@ -60,6 +60,15 @@ def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_it
     assert JobId(2) not in picture.memory.quota_jobs
 
 
+def test_a_job_on_a_node_that_falls_silent_is_put_back_when_the_node_is_heard_again() -> None:
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    (node,) = picture.seen.jobs[JobId(3)].nodes
+    silent, actions = done(picture.after(61).agent_lost(node, ago_s=0.5))
+    assert [each for each in actions if isinstance(each, RequeueJob)] == []
+    _, actions = done(silent.heard(node).after(1))
+    assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]
+
+
 def test_slurms_preemption_finds_first_whom_we_chose_first() -> None:
     """Two teams borrow. The one with the higher share is evicted, and would have borrowed nothing without its job."""
     site = a_site(LISTS, own("a", 2), own("b", 4), own("c", 2))

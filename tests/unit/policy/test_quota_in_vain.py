@@ -2,6 +2,7 @@
 count, and who could not save gets the time to."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -181,3 +182,18 @@ def test_a_job_that_saves_on_its_signal_is_put_back_though_the_clock_was_set_bac
     picture = set_back(3600.0)
     ended = {"state": JobState.COMPLETED, "nodes": frozenset[NodeName](), "ended": float(round(picture.now))}
     assert gone_at_the_end(picture.change_job(3, **ended), 1.0) == [(RequeueJob, 3)]
+
+
+def test_an_owner_who_asks_and_cancels_in_series_disturbs_a_borrower_once_in_two_graces() -> None:
+    """He may have his own back at any time; what he does not use must not keep others from their work."""
+    picture, told = borrowed_and_wanted_back(WEAK), list[float]()
+    began, id = picture.now, 4
+    while picture.now < began + 600.0:
+        for _ in range(2):
+            picture, actions = done(picture)
+            told += [picture.now for each in actions if isinstance(each, SignalJob)]
+            assert not [each for each in actions if isinstance(each, RequeueJob)]
+        picture, id = picture.change_job(id, state=JobState.CANCELLED), id + 1
+        picture = waits(done(picture)[0], id, "b", 2)
+    assert len(told) > 2
+    assert all(later - one >= 119.0 for one, later in pairwise(told)), told

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from steward.model.machine_types import MachineType
 from steward.model.quota import CPU, GPU, MEM, Reclaimed, Resource, Share, resource
 from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.fill_in import owned
@@ -45,6 +46,26 @@ def of(values: dict[str, int], machine: str = G6.name) -> dict[Resource, int]:
 def test_what_was_not_said_is_filled_in(team: int, nominal: dict[Resource, int], borrow: dict[Resource, int]) -> None:
     found = owned(TEAMS[team], TYPES)
     assert (found.nominal, found.may_borrow) == (nominal, borrow)
+
+
+G5 = MachineType(name="ml.g5.2xlarge", cpus=8, memory_mb=32 * GIB, gpus=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "filled"),
+    [
+        (Share(machine_type=P5.name, accelerators=2), {GPU: 2, CPU: 48, MEM: 512 * GIB}),
+        (Share(machine_type=P5.name, count=2), {GPU: 16, CPU: 384, MEM: 4096 * GIB}),
+        (Share(machine_type=P5.name, vcpu=48), {CPU: 48, MEM: 512 * GIB}),
+        (Share(machine_type=P5.name, memory_gib=512), {CPU: 48, MEM: 512 * GIB}),
+        (Share(machine_type=G5.name, accelerators=2), {GPU: 2, CPU: 16, MEM: 64 * GIB}),
+        (Share(machine_type=C5.name, vcpu=2), {CPU: 2, MEM: 4 * GIB}),
+    ],
+)
+def test_the_articles_defaults_follow_the_ratio_of_one_machine(asked: Share, filled: dict[str, int]) -> None:
+    """Without accelerators in the question there are none in the quota."""
+    found = owned(a_quota("team", asked), {**TYPES, G5.name: G5})
+    assert {name: amount for name, amount in found.nominal.items() if amount} == of(filled, asked.machine_type)
 
 
 def test_a_team_owns_of_several_machine_types() -> None:

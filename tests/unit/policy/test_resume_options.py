@@ -266,6 +266,36 @@ def test_what_a_job_was_told_is_forgotten_a_day_after_and_when_it_is_over() -> N
     assert signal.key not in over.then(2 * 86400.0).then(1.0).memory.asked
 
 
+@pytest.mark.parametrize("status", [10, 7 << 8])
+def test_a_script_that_ends_by_the_signal_before_its_limit_goes_on(status: int) -> None:
+    """A shell without a trap dies of USR1; another one saves and ends with a code of its own."""
+    told = limited("1,timeout=1").after(180.0).then(5.0)
+    failed = told.ask(AskKind.BATCH, status=status)
+    assert [each.job for each in wishes(failed, RequeueJob) if isinstance(each, RequeueJob)] == [J]
+    (attempt,) = failed.plan().memory.jobs[J].attempts
+    assert (attempt.why.rule, attempt.culprits) == ("resume.told", frozenset())
+    assert "Steward told it to save its state before its time limit" in attempt.why.evidence
+    over = told.change_job(state=JobState.FAILED, ended=told.now, exit_status=status)
+    assert len(wishes(over, RequeueJob)) == 1
+
+
+def test_a_script_that_fails_before_its_signal_or_whose_signal_slurm_refused_failed_by_itself() -> None:
+    before = limited("1,timeout=1").after(100.0).ask(AskKind.BATCH).then(0.1).checked("n1", "n2", "n3")
+    assert wishes(before.then(10.0), RequeueJob) == []
+    told = limited("1,timeout=1").after(180.0)
+    (signal,) = wishes(told, SignalJob)
+    refused = told.then(5.0).see(failures={signal.key: "refused: Invalid job id"})
+    failed = refused.ask(AskKind.BATCH).then(0.1).checked("n1", "n2", "n3")
+    assert wishes(failed, RequeueJob) == wishes(failed.then(10.0), RequeueJob) == []
+
+
+def test_a_step_that_ends_by_the_signal_is_not_run_again_in_place() -> None:
+    told = limited("1,timeout=1").after(180.0).then(5.0)
+    failed = told.ask(AskKind.STEP, status=10, own=True).then(0.1).checked("n1", "n2", "n3").then(10.0)
+    assert wishes(failed, RequeueJob) == []
+    assert failed.memory.jobs[J].attempts[-1].decision is Decision.STOP
+
+
 def test_a_job_that_ends_at_its_time_limit_gets_no_signal() -> None:
     assert wishes(limited("1").after(181.0), SignalJob) == []
 

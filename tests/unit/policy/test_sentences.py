@@ -29,6 +29,7 @@ from steward.policy.job.keep import GOES_ON_S
 from steward.policy.job.options import resume_facts
 from steward.views.explain import explain_job, job_warning
 from steward.views.explain_group import run_lines
+from tests.builders.capacity import NODE
 from tests.builders.failures import a_failure, a_sign, against, an_exit
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 from tests.builders.sentences import ROOT, Case, Row, lacking
@@ -45,6 +46,7 @@ from tests.unit.policy import test_own_turn as own_turn
 from tests.unit.policy import test_parts as parts
 from tests.unit.policy import test_requeued as requeued
 from tests.unit.policy import test_siblings as siblings
+from tests.unit.policy import test_slots_leaving as leaves
 from tests.unit.policy.test_slurm_faults import slurm_drains
 from tests.unit.policy.test_unbegun import waiting as never_ran
 
@@ -136,6 +138,18 @@ _OWN: dict[str, Any] = {"own_wish": True, "may_retry": True}
 _UNPAID: dict[str, Any] = {"evidence": (_NODE,), "resumes": 5}
 
 
+def told_before_limit(mode: str) -> Picture:
+    return limited(mode).then(5).ask(AskKind.BATCH, status=10)
+
+
+def told_before_leave(signalled_s: float) -> Picture:
+    """Its script ends with the signal that its leaving node got, or before that."""
+    picture = leaves.leaving(checkpoint_signal="USR1").job(7, on=(NODE,)).opted_in(7)
+    on_it = picture.node(NODE, base=NodeBase.ALLOCATED)
+    on_it = leaves.drained(on_it.then(signalled_s)).node(NODE, base=NodeBase.ALLOCATED) if signalled_s else on_it
+    return on_it.ask(AskKind.BATCH, node=NODE, status=10)
+
+
 RULINGS: list[Row] = [
     ("it ended with an exit code that means: do not try again", lambda: a_failure(status=93 << 8), a_failure),
     (
@@ -149,6 +163,21 @@ RULINGS: list[Row] = [
         lambda: a_failure(state=JobState.PREEMPTED),
     ),
     ("it was evicted for another job", lambda: a_failure(was_evicted="for job 9"), a_failure),
+    (
+        "it ended after Steward had told it to save its state: it goes on",
+        lambda: a_failure(told_to_save="Steward told it to save its state before n1 goes"),
+        a_failure,
+    ),
+    (
+        "Steward told it to save its state before its time limit",
+        lambda: told_before_limit("1,timeout=1"),
+        lambda: told_before_limit("1"),
+    ),
+    (
+        "Steward told it to save its state before workers-1 goes",
+        lambda: told_before_leave(5),
+        lambda: told_before_leave(0),
+    ),
     ("its deadline has passed", lambda: a_failure(state=JobState.DEADLINE), lambda: a_failure(state=JobState.TIMEOUT)),
     (
         "it used more memory than it had asked for",
@@ -1087,5 +1116,5 @@ _OF_NODES = (
 
 
 def test_every_sentence_in_the_code_has_its_two_cases() -> None:
-    paths = [*_VIEWS, *sorted((ROOT / "policy/job").glob("*.py"))]
+    paths = [*_VIEWS, ROOT / "policy/facts/told_to_save.py", *sorted((ROOT / "policy/job").glob("*.py"))]
     assert lacking(paths, _OF_NODES, ((said(true()), said(false())) for _, true, false in ROWS)) == []

@@ -11,9 +11,11 @@ from steward.model.action import (
     DrainNode,
     ForgetNode,
     LaunchInstance,
+    RequeueJob,
     SignalJob,
     TerminateInstance,
 )
+from steward.model.ask import AskKind
 from steward.model.capacity_policy import Pool
 from steward.model.group import Goal, GroupStatus
 from steward.model.ids import InstanceId
@@ -76,6 +78,13 @@ def test_opted_in_jobs_get_their_signal_and_the_grace_before_the_end() -> None:
     waits = drained(days.node(NODE, base=NodeBase.ALLOCATED).then(1)).node(NODE, base=NodeBase.ALLOCATED)
     assert SignalJob not in planned(waits.then(2 * 86400.0).then(60.0))
     assert DownNode in planned(out.after(60.0))
+
+
+def test_a_job_that_ends_by_its_signal_is_requeued() -> None:
+    picture = leaving(checkpoint_signal="USR1", checkpoint_grace_s=60.0).job(7, on=(NODE,)).opted_in(7)
+    out = drained(picture.node(NODE, base=NodeBase.ALLOCATED).then(1)).node(NODE, base=NodeBase.ALLOCATED).then(5)
+    saved = out.ask(AskKind.BATCH, node=NODE, status=10)
+    assert the(RequeueJob, saved).why.rule == "resume.told"
 
 
 def test_jobs_that_did_not_opt_in_get_no_signal_and_no_grace() -> None:

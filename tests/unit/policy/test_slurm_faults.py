@@ -6,8 +6,9 @@ import pytest
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, RebootInstance, ReturnNode
 from steward.model.agent_action import MendNode
-from steward.model.case import Case, Step
+from steward.model.case import Case, Remedy, Step, Trigger
 from steward.model.health import Advice, Severity
+from steward.model.ids import CaseId
 from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.views.explain import explain_node
@@ -68,13 +69,75 @@ def test_checks_that_do_not_pass_lead_to_a_reboot() -> None:
     assert RebootInstance in kinds(later.after(60.0))
 
 
-def test_the_second_time_on_probation_it_is_rebooted_at_once() -> None:
-    first = looked_into()
+def given_back(text: str) -> Picture:
+    """Slurm took n2 out for this reason, and its checks passed."""
+    first = looked_into(text)
     closed = first.after(2.0).agent("n2", checked_at=first.now + 2.0).then()
     closed = closed.node("n2", flags=frozenset(), reason=None).then().then(600.0)
-    assert cases(closed)[0].step is Step.CLOSED
-    again = slurm_drains(closed, KILL).then()
+    assert cases(closed)[-1].step is Step.CLOSED
+    return closed
+
+
+def test_the_second_time_on_probation_it_is_rebooted_at_once() -> None:
+    again = slurm_drains(given_back("Node unexpectedly rebooted"), "Node unexpectedly rebooted").then()
     assert [case.rung for case in cases(again) if case.is_open] == [Advice.REBOOT]
+
+
+USERS_REASONS = [KILL, "Kill task failed", "Job step not running (JobId=7 StepId=0)"]
+
+
+@pytest.mark.parametrize("text", USERS_REASONS)
+def test_what_a_users_job_can_bring_about_is_looked_into_again_and_costs_no_reboot(text: str) -> None:
+    again = slurm_drains(given_back(text), text).then()
+    assert [case.rung for case in cases(again) if case.is_open] == [Advice.NONE]
+
+
+@pytest.mark.parametrize("text", USERS_REASONS)
+def test_no_machine_is_replaced_for_what_a_users_job_can_bring_about(text: str) -> None:
+    """Not where the node cannot be rebooted, nor where it was rebooted often today."""
+    picture = looked_into(text).failing("n2", Severity.DEGRADED, check="d_state", event=False)
+    slots = {name: replace(slot, reboots=False) for name, slot in picture.want.slots.items()}
+    without = replace(picture, want=replace(picture.want, slots=slots))
+    for one in (without, rebooted_before(picture, 2)):
+        held = one.wait(600.0)
+        (case,) = [case for case in cases(held) if case.is_open]
+        assert case.step is Step.HELD
+        assert "processes that Slurm could not end" in case.why.text
+        assert not {LaunchInstance, RebootInstance} & set(kinds(held))
+
+
+def rebooted_before(picture: Picture, times: int) -> Picture:
+    check = cases(picture)[0].check
+    made = tuple(
+        Remedy(at=picture.now - 3600.0, rung=Advice.REBOOT, node=n("n2"), instance=None, case=of, check=check)
+        for of in (CaseId(f"c9{number}-1") for number in range(times))
+    )
+    hardware = cases(picture)[0].hardware
+    return replace(picture, memory=replace(picture.memory, remedies={hardware: made}))
+
+
+def test_reboots_for_users_processes_count_against_no_hardware() -> None:
+    rebooted = rebooted_before(looked_into(), 9)
+    other = rebooted.node("n2", flags=frozenset(), reason=None).then().then(600.0)
+    failing = other.failing("n2", Severity.DEGRADED, check="gpu.ecc", event=False, advice=Advice.REBOOT)
+    failing = failing.then().then(5.0)
+    (case,) = [case for case in cases(failing) if case.is_open]
+    assert (case.check, case.rung, case.step) == ("gpu.ecc", Advice.REBOOT, Step.DRAIN)
+
+
+def test_one_job_with_such_processes_on_many_nodes_is_one_incident_and_no_machine_is_touched() -> None:
+    picture = slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, 9)))
+    (incident,) = picture.plan().memory.incidents.values()
+    assert incident.text.startswith("8 of 100 nodes were taken out for processes of jobs that Slurm could not end")
+    later = picture.wait(50.0)
+    assert (later.memory.cases, later.plan().actions) == ({}, ())
+
+
+def test_a_machine_that_died_is_replaced_whatever_users_did_there_before() -> None:
+    busy = slurm_drains(a_cluster(), KILL).node("n2", base=NodeBase.MIXED).then().then()
+    picture = rebooted_before(busy, 2).lost("n2").then().then()
+    (case,) = [case for case in cases(picture) if case.is_open]
+    assert (case.trigger, case.rung, case.step) == (Trigger.LOST, Advice.REPLACE, Step.LAUNCH)
 
 
 @pytest.mark.parametrize("user", ["alice", "", "root"])
@@ -189,8 +252,11 @@ def test_an_explanation_says_that_slurm_took_it_out_and_what_is_done() -> None:
     lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
     assert any("by Slurm itself (kind of reason: workload): given back when its checks pass" in line for line in lines)
     told = slurm_drains(a_cluster(), "Bad core count")
+    (said,) = events(told, "node.slurm_reason")
+    assert said.endswith("(config): reported, a person must look")
     lines = explain_node(n("n2"), told.seen, told.want, told.memory, told.now)
-    assert any("Steward leaves it alone" in line for line in lines)
+    assert any("by Slurm itself (kind of reason: config): reported, a person must look" in line for line in lines)
+    assert not any("a person or a tool" in line or "the person or tool" in line for line in lines)
 
 
 def test_a_node_that_slurm_took_out_and_that_died_since_is_repaired_like_any_other() -> None:

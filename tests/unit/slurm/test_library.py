@@ -139,6 +139,13 @@ def test_a_program_that_ends_crashes_hangs_or_is_not_there_is_no_harm(argv: tupl
         assert port.nodes()[N1].is_schedulable
         assert port.jobs() == {}
         assert "steward-slurm failed" in port.describe()
+        assert "see neither memory asked for each CPU nor a list of node counts" in port.describe()
+
+
+def test_one_that_answers_lacks_nothing() -> None:
+    with slurm({"node": reader_lines.nodes()}) as port:
+        port.nodes()
+        assert "quotas" not in port.describe()
 
 
 def test_one_that_failed_is_asked_again_soon_and_ever_more_rarely(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   are taken as they are. sacct shows it, for each run that was requeued as it was then. Users cannot set it.
 - `scancel --full` signals the batch script and its children besides the steps. Of a task whose array has others that
   wait, slurmctld delivers the signal and answers `try again later` all the same (job_mgr.c of 22.05 to 26.05), and
-  scancel sends it again, ten times, 5 s after the first: so it is ended before that.
+  scancel sends it again, ten times, 5 s after the first: so it is ended as soon as it says so.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from steward.adapters.process import Failed, show
+from steward.adapters.process import show
 from steward.adapters.slurm import partitions, records, reservations, rules, text_nodes, words
 from steward.adapters.slurm.commands import MAX_BYTES, SlurmCommands
 from steward.adapters.slurm.fits import FitAsker
@@ -66,6 +66,11 @@ _COMMENT_S = 2.0
 _SIGNAL_S = 3.0
 _AGAIN = "transitional state, retrying"
 """The words of `scancel --verbose` before it waits 5 s and sends the signal once more."""
+_WITHOUT_READER = (
+    "looks take longer, and whether a job fits is guessed from idle nodes; quotas take what a running job has for what "
+    "it asked for, and see neither memory asked for each CPU nor a list of node counts (`-N 1,2,4`)"
+)
+"""What is missing where Slurm is read as text (`text_jobs.py`)."""
 
 
 class CommandLineSlurm:
@@ -100,7 +105,7 @@ class CommandLineSlurm:
         """
         version, problem = self.version(), self.reader_problem()
         about = f"the commands of Slurm {version.text} {'read and write' if problem else 'write, steward-slurm reads'}"
-        why = [f"{problem}: looks take longer, and whether a job fits is guessed from idle nodes"] if problem else []
+        why = [f"{problem}: {_WITHOUT_READER}"] if problem else []
         return "; ".join([about, *why, *self._commands.heavy()])
 
     def reader_problem(self) -> str:
@@ -241,11 +246,9 @@ class CommandLineSlurm:
             raise Unsent(str(error)) from error
         rules.may_signal(running)
         told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
-        try:
-            self._commands.run("scancel", *told, timeout_s=_SIGNAL_S)
-        except Failed as failed:
-            if running.array_task is None or failed.completed is None or _AGAIN not in failed.completed.error_text:
-                raise
+        # a task whose signal takes seconds is dead meanwhile and not back in the queue: its user's scancel is lost then
+        enough = _AGAIN if running.array_task is not None else ""
+        self._commands.run("scancel", *told, timeout_s=_SIGNAL_S, enough=enough)
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
         found = self.job(job)

@@ -103,11 +103,13 @@ class SlurmCommands:
         input: bytes | None = None,
         timeout_s: float | None = None,
         env: Mapping[str, str] = _NOTHING,
+        enough: str = "",
     ) -> Completed:
-        """Run a command. Raises by the meaning of its failure."""
+        """Run a command, to its end or until it says `enough`. Raises by the meaning of its failure."""
         limit_s = timeout_s or self._timeout_s
         try:
-            return run(argv, timeout_s=limit_s, env={**self._env, **env}, input=input, max_bytes=self._max_bytes)
+            whole = {**self._env, **env}
+            return run(argv, timeout_s=limit_s, env=whole, input=input, max_bytes=self._max_bytes, enough=enough)
         except Failed as failed:
             # Keep no reference to the exception: its traceback would hold the caller's picture.
             if (kind := meaning(failed)) is not Retryable:

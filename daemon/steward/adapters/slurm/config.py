@@ -9,7 +9,7 @@ from steward.adapters.slurm.words import settings_in, words_of
 from steward.ports import PortError
 
 _MAX_BYTES = 1 << 20
-_ASK_AGAIN_S = 60.0
+_ASK_AGAIN_S, _NO_ANSWER_S = 60.0, 5.0
 _TOPOLOGIES = ("topology/tree", "topology/block")
 """The plugins that place jobs by the nodes of a topology file."""
 
@@ -51,25 +51,26 @@ class SlurmConfig:
 class Privacy:
     """Whether Slurm hides users' jobs from each other (PrivateData). Safe in several threads.
 
-    Slurm is asked at most once a minute; without an answer the last one holds, and before the first one jobs are
-    hidden.
+    Slurm is asked at most once a minute, and a few seconds after it gave no answer. Without an answer the last one
+    holds, and before the first one jobs are hidden.
     """
 
     def __init__(self, config: Callable[[], Mapping[str, str]], now: Callable[[], float]) -> None:
         self._config, self._now = config, now
-        self._lock, self._said, self._asked = threading.Lock(), True, float("-inf")
+        self._lock, self._said, self._due = threading.Lock(), True, float("-inf")
 
     def hides_jobs(self) -> bool:
         """Return whether users may not see each other's jobs."""
         with self._lock:
-            if self._now() - self._asked >= _ASK_AGAIN_S:
-                self._asked = self._now()
-                self._said = self._ask()
+            if self._now() >= self._due:
+                answer = self._ask()
+                self._due = self._now() + (_ASK_AGAIN_S if answer is not None else _NO_ANSWER_S)
+                self._said = self._said if answer is None else answer
             return self._said
 
-    def _ask(self) -> bool:
-        """Return Slurm's present answer, or the last one."""
+    def _ask(self) -> bool | None:
+        """Return Slurm's present answer; None if it gives none."""
         try:
             return not words_of(self._config().get("PrivateData", "jobs")).isdisjoint(("jobs", "all"))
         except PortError:
-            return self._said
+            return None

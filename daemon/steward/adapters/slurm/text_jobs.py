@@ -5,8 +5,8 @@ and whole records. So all texts are separated by a random word, new each time, t
 where no user can read it. The rest are numbers, states and names of nodes, which are checked: Odd is raised for
 anything else.
 
-Missing are: the request of a running job, a state under a flag, whether the job is expedited, and the node counts that
-it takes.
+Missing are: the request of a running job, a state under a flag, whether the job is expedited, the node counts that it
+takes, and whether its memory is for each CPU (squeue prints the amount alone). `steward doctor` says what that changes.
 
 squeue (22.05, 24.11, 26.05) prints pending tasks of an array that are separate already as one line, unless it is told
 to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:

@@ -19,7 +19,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.resume_mode import SiteDefault
 from steward.model.text import printable
-from steward.ports import Permanent, PortError
+from steward.ports import Permanent, PortError, WrongClock
 
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -78,17 +78,18 @@ class HandshakeGate:
     """The limit of parallel handshakes in their costly part: `at_once` agents are let in, the others wait.
 
     Addresses take turns, so that one with many connections does not keep the others waiting. An agent whose turn comes
-    later than `patience_s` after it connected is sent away: it would give up before its welcome. An agent that has
-    proved itself has places of its own, as many again, and no other is let in while as many wait for one: else all work
-    would be wasted when thousands connect at once.
+    too late is sent away: it would give up before its welcome. An agent that has proved itself has places of its own,
+    as many again, and no other is let in while as many wait for one: else all work would be wasted when thousands
+    connect at once.
     """
 
-    def __init__(self, at_once: int = 16, patience_s: float = HANDSHAKE_TIMEOUT_S - _ALSO_S) -> None:
+    def __init__(self, at_once: int = 16, usual_s: float = HANDSHAKE_TIMEOUT_S) -> None:
+        """Take the time limit `usual_s` of a handshake whose agent was not asked to wait."""
         self._at_once = self._free = at_once
+        self.usual_s = usual_s
         self._proved = asyncio.Semaphore(at_once)
         self._due = 0
         """How many agents have proved themselves and wait for a place."""
-        self._patience_s = patience_s
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self.hasty = 0
         """How many waiting agents were not asked to wait longer than usual."""
@@ -106,7 +107,7 @@ class HandshakeGate:
             finally:
                 self._proved.release()
             return
-        is_hasty = waits_s <= HANDSHAKE_TIMEOUT_S
+        is_hasty = waits_s <= self.usual_s
         self.hasty += is_hasty
         try:
             await self._take_place(address)
@@ -114,7 +115,7 @@ class HandshakeGate:
             self.hasty -= is_hasty
         try:
             waited = time.monotonic() - since
-            if waited > max(self._patience_s, waits_s - _ALSO_S):
+            if waited > max(self.usual_s, waits_s) - _ALSO_S:
                 raise Gone(f"too many agents connect at once: the turn came after {waited:.1f} s; the agent will retry")
             yield
         finally:
@@ -181,35 +182,40 @@ async def accept_agent(
     *,
     first: Callable[[Hello], Awaitable[None]] = _nothing,
     misread: Callable[[NodeName], None] = lambda node: None,
-    gate: HandshakeGate | None = None,
+    apart: Callable[[NodeName, float], None] = lambda node, behind_s: None,
+    gate: HandshakeGate,
     address: str = "",
     wait_s: float = 0.0,
 ) -> tuple[Seals, Hello, Terms]:
     """Carry out the head's side of the handshake.
 
     `first` is called before the welcome of an agent that proved itself. Only a peer that sent a hello takes a place at
-    the `gate`. `misread` gets the node of a proved hello that is malformed. With `wait_s`, the agent at `address` is
-    asked to wait so long for its welcome. Raises Permanent for a peer that is no agent of ours, else Gone or Retryable;
-    the caller closes the writer then.
+    the `gate`. `misread` gets the node of a proved hello that is malformed, `apart` the node whose clock is wrong, and
+    by how many seconds it is behind. With `wait_s`, the agent at `address` is asked to wait so long for its welcome.
+    Raises Permanent for a peer that is no agent of ours, else Gone or Retryable; the caller closes the writer then.
     """
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
-    async with _InTime() as limit:
+    async with _InTime(gate.usual_s) as limit:
         await _send(writer, {"t": "challenge", "nonce": nonce, **({"wait": wait_s} if wait_s else {})})
         frame = await _expect(reader, "hello")
-        agent_nonce, waits_s = _nonce(frame), min(_waits(frame, "waits"), max(wait_s, HANDSHAKE_TIMEOUT_S))
+        agent_nonce, waits_s = _nonce(frame), min(_waits(frame, "waits", gate.usual_s), max(wait_s, gate.usual_s))
         limit.last(waits_s)
-        async with gate.turn(since, address=address, waits_s=waits_s) if gate is not None else contextlib.nullcontext():
+        async with gate.turn(since, address=address, waits_s=waits_s):
             if reader.at_eof():
                 raise Gone("the agent closed the connection before its turn came")
-            reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
+            try:
+                reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
+            except WrongClock as error:
+                apart(NodeName(str(frame.get("node"))), error.behind_s)
+                raise
         try:
             hello = _hello_of(frame)
         except Malformed:
             misread(NodeName(str(frame.get("node"))))
             raise
         await first(hello)
-        async with gate.turn() if gate is not None else contextlib.nullcontext():
+        async with gate.turn():
             key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
             terms = terms_now()
             await _send(writer, await _welcome(sealer, terms, agent_nonce, key, reader_uid, frame.get("joint") is True))
@@ -231,17 +237,22 @@ async def _welcome(sealer: Sealer, terms: Terms, nonce: str, key: bytes, reader:
 
 
 async def greet_head(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, hello: Hello
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    sealer: Sealer,
+    hello: Hello,
+    *,
+    usual_s: float = HANDSHAKE_TIMEOUT_S,
 ) -> tuple[Channel, Terms]:
-    """Carry out the agent's side of the handshake. Raises as `accept_agent` does.
+    """Carry out the agent's side of the handshake, within `usual_s` unless the head asks the agent to wait longer.
 
-    Jobs for which the hello has no room follow after the welcome.
+    Jobs for which the hello has no room follow after the welcome. Raises as `accept_agent` does.
     """
     tune(writer)
     nonce = secrets.token_hex(16)
-    async with _InTime() as limit:
+    async with _InTime(usual_s) as limit:
         challenge = await _expect(reader, "challenge")
-        head_nonce, waits_s = _nonce(challenge), _waits(challenge, "wait")
+        head_nonce, waits_s = _nonce(challenge), _waits(challenge, "wait", usual_s)
         limit.last(waits_s)
         newest, *older = _portions(hello.opted, _OPTED_BYTES_SHORT if "wait" in challenge else _OPTED_BYTES)
         frame = _hello_frame(replace(hello, opted=newest), nonce)
@@ -282,9 +293,9 @@ def _portions(jobs: Iterable[OptedIn], room: int) -> list[tuple[OptedIn, ...]]:
 class _InTime:
     """The handshake's time limit, which raises Gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float) -> None:
         self._began = asyncio.get_running_loop().time()
-        self._limit_s = HANDSHAKE_TIMEOUT_S
+        self._limit_s = limit_s
         self._limit = asyncio.timeout_at(self._began + self._limit_s)
 
     def last(self, seconds: float) -> None:
@@ -347,9 +358,9 @@ def _nonce(frame: Frame) -> str:
     return nonce
 
 
-def _waits(frame: Frame, key: str) -> float:
+def _waits(frame: Frame, key: str, usual_s: float) -> float:
     """Return how long the agent waits for its welcome in all; the usual time if the peer does not say."""
-    return max(min(number(frame, key), WAIT_S), HANDSHAKE_TIMEOUT_S) if key in frame else HANDSHAKE_TIMEOUT_S
+    return max(min(number(frame, key), WAIT_S), usual_s) if key in frame else usual_s
 
 
 def _hello_frame(hello: Hello, nonce: str) -> Frame:

@@ -13,7 +13,7 @@ from typing import Any
 
 from steward.adapters.offload import Threads
 from steward.model.text import shown
-from steward.ports import MungePort, Permanent
+from steward.ports import MungePort, Permanent, WrongClock
 
 MUNGE_TIMEOUT_S = 2.0
 
@@ -59,11 +59,17 @@ class Sealer:
     async def verify(self, credential: object, payload: bytes) -> int:
         """Return the trusted user who made `credential` over `payload`.
 
-        Raises Permanent if there is none, Retryable without munged.
+        Raises WrongClock if all is right but its maker's clock, else Permanent if there is none, Retryable without
+        munged.
         """
         if not isinstance(credential, str):
             raise Permanent("a frame has no credential")
-        uid, carried = await self.carried(credential)
+        try:
+            uid, carried = await self.carried(credential)
+        except WrongClock as error:
+            if error.uid not in self._trusted or error.payload != payload:
+                raise Permanent(str(error)) from None
+            raise
         if carried != payload:
             raise Permanent("a credential was made for another frame")
         return uid

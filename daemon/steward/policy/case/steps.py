@@ -33,6 +33,7 @@ from steward.policy.guards.ladder import (
     was_repaired,
 )
 from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
+from steward.policy.slurm_reasons import is_of_jobs
 
 _CARRIED_OUT = (CaseFact.LAUNCHED, CaseFact.ESCALATE, CaseFact.DUD, CaseFact.SPENT)
 """The facts after which a launch or a reboot has taken place."""
@@ -60,8 +61,8 @@ def entered(case: Case, fact: CaseFact, step: Step, scene: CaseScene) -> Case:
 
 
 def _note_repair(case: Case, draft: Draft) -> None:
-    """Count a repair that took place; a refused reboot or a launch without a machine does not count."""
-    if not was_repaired(case, draft):
+    """Count a repair that took place; not a refused reboot, a launch without a machine, or what users' jobs caused."""
+    if not was_repaired(case, draft) and not is_of_jobs(case.check):
         draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
     note_remedy(case, draft)
 

@@ -9,7 +9,7 @@ from steward.model.job import Job
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits, users_own
 from steward.policy.facts.run_rules import RunRules
-from steward.policy.facts.verdict import Standing, standing
+from steward.policy.facts.verdict import Standing, slurm_misses, standing
 
 _GONE = (Standing.LOST,)
 
@@ -96,9 +96,10 @@ class RunScene:
         """Return whether the node is lost: no job can use it."""
         # a node that does not respond to Slurm counts only without its agent: any user can fill its slurmd's port
         node, view = self.draft.seen.nodes.get(name), self.draft.seen.agents.get(name)
-        if node is None or node.is_down or not (node.responding or (view is not None and view.is_heard)):
+        if node is None or node.is_down:
             return True
-        return standing(node, self.draft).standing in _GONE
+        is_heard = view is not None and view.is_heard
+        return standing(node, self.draft).standing in _GONE or (not is_heard and slurm_misses(node, view, self.draft))
 
     def is_sound(self, name: NodeName) -> bool:
         """Return whether the node is in service, not lost, and without an open repair."""

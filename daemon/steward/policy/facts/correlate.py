@@ -14,6 +14,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.slurm_faults import is_light_response, out_by_reason
 from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
+from steward.policy.slurm_reasons import is_of_jobs
 
 CHECK, SHARED = "check:", "shared:"
 SHARE, WINDOW_S = 0.05, 300.0
@@ -223,4 +224,6 @@ def _what(kind: str) -> str:
     """Return what the nodes of an incident have in common, in words."""
     if kind.startswith(SHARED):
         return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
+    if is_of_jobs(kind.removeprefix(CHECK)):
+        return f"nodes were taken out for processes of jobs that Slurm could not end ({kind.removeprefix(CHECK)})"
     return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

@@ -232,7 +232,7 @@ def tell_reasons(draft: Draft) -> None:
 
 def done_about(row: ReasonRow, node: Node, draft: Draft) -> str:
     """Return what is done about a reason of Slurm's own, in words."""
-    if acting_row(node, draft) is not None:
+    if acting_row(node, draft) is not None or row.response in (Response.LEAVE, Response.WATCH):
         return row.response.value
     view = draft.seen.agents.get(node.name)
     is_there = view is not None and view.connected

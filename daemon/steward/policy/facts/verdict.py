@@ -215,28 +215,26 @@ def _second_witness(node: Node, draft: Draft) -> str:
     # a look counts if it came after the agent was last heard
     view = draft.seen.agents.get(node.name)
     look = view.witness if view and is_fresh(view, draft) else None
-    if (
-        view
-        and look
-        and look.result is not Witness.ALIVE
-        and not (_may_be_restarted(view, draft) or _may_be_full(view))
-    ):
+    if view and look and look.result is not Witness.ALIVE and not _proves_nothing(view, draft):
         return f"slurmd's port at {node.slurmd}: {look.result.value}"
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
-    return "Slurm: the node does not respond" if _slurm_misses(node, view, draft) else ""
+    return "Slurm: the node does not respond" if slurm_misses(node, view, draft) else ""
 
 
-def _slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
+def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
     """Return whether Slurm says that the node is not there."""
     if node.is_down and (not node.responding or (node.reason and node.reason.is_slurms_own)):
         return True
-    # Slurm finds quickly, at slurmd's port, that a node does not respond: while that port may be full, or was not
-    # looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
-    if node.responding or view is None or view.lost_at is None:
+    if node.responding or view is None:
         return not node.responding
-    return (view.fell_silent and not _missed_slurmd(view)) or (is_fresh(view, draft) and not _may_be_full(view))
+    # Slurm finds at slurmd's port, ten seconds after a message there, that a node does not respond: while that port
+    # proves nothing, or was not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
+    if _proves_nothing(view, draft):
+        return False
+    was_not_met = view.lost_at is None and not has_left(view, draft)
+    return was_not_met or (view.fell_silent and not _missed_slurmd(view)) or is_fresh(view, draft)
 
 
 def has_left(view: AgentView, draft: Draft) -> bool:
@@ -248,6 +246,11 @@ def went_with_host(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent's last word, to this head or to the one before, was that its host shuts down."""
     told_before = view.incarnation is None and draft.nodes.of(view.node).stops_from is not None
     return not view.connected and not view.leaves and (view.host_ends or told_before)
+
+
+def _proves_nothing(view: AgentView, draft: Draft) -> bool:
+    """Return whether what slurmd's port says is no evidence against the node, whoever asks there."""
+    return _may_be_restarted(view, draft) or _may_be_full(view)
 
 
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:

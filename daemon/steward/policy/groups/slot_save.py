@@ -13,6 +13,7 @@ from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.opted_in import words_that_count
+from steward.policy.facts.told_to_save import leave_key
 from steward.policy.groups.slot_scene import SlotScene
 
 AGAIN_S = 3600.0
@@ -66,8 +67,7 @@ def signal_jobs(scene: SlotScene) -> None:
     for job in opted_in_jobs(record.node, draft) if draft.now >= at else []:
         text = f"{record.node} will go in {record.deadline - draft.now:.0f} s: job {job} is told to save its state"
         why = Why(rule="slot.checkpoint", text=text, evidence=(str(record.why),))
-        key = Key(f"signal:{record.token}:{job}")
-        draft.wish(SignalJob(key=key, why=why, job=job, signal=rules.checkpoint_signal))
+        draft.wish(SignalJob(key=leave_key(record.token, job), why=why, job=job, signal=rules.checkpoint_signal))
 
 
 # The site's own backup, and its restore.

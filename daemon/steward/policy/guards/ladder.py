@@ -11,6 +11,7 @@ from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.verdict import incarnation_of
+from steward.policy.slurm_reasons import is_of_jobs
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
 """Rungs that leave the machine as it is, with the same incarnation. NONE: the checks alone decide."""
@@ -109,8 +110,15 @@ def on_probation(case: Case, draft: Draft) -> Case:
 
 def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
     """Return whether the earlier repair raises the rung of this case."""
+    if is_of_jobs(case.check):
+        return False  # a user can bring it about again at once; the checks say each time whether the node is sound
     # a repair that only asked for other checks counts against its own check
-    return remedy.rung in HARDWARE or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
+    return _is_of_hardware(remedy) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
+
+
+def _is_of_hardware(remedy: Remedy) -> bool:
+    """Return whether the repair counts against the hardware."""
+    return remedy.rung in HARDWARE and not is_of_jobs(remedy.check)
 
 
 def was_repaired(case: Case, draft: Draft) -> bool:
@@ -190,7 +198,8 @@ def quarantine(case: Case, draft: Draft) -> str:
     """
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
-    return _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
+    often = _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
+    return _of_jobs(case) or often
 
 
 def often_lost(case: Case, draft: Draft) -> str:
@@ -208,11 +217,18 @@ def _just_checked(remedy: Remedy) -> bool:
     return remedy.rung is Advice.NONE
 
 
+def _of_jobs(case: Case) -> str:
+    """Return that the machine is not replaced for what users' jobs do; empty for any other case."""
+    if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not is_of_jobs(case.check):
+        return ""
+    return f"processes that Slurm could not end keep {case.node} out, and no machine is replaced for what a job did"
+
+
 def _often_repaired(case: Case, draft: Draft) -> str:
     """Return that the hardware was repaired too often; empty if it was not."""
     rules = draft.want.repair.budgets
     since = draft.now - HARDWARE_WINDOW_S
-    cases = {r.case for r in _of_machine(case, draft) if r.rung in HARDWARE and r.at > since}
+    cases = {r.case for r in _of_machine(case, draft) if _is_of_hardware(r) and r.at > since}
     if len(cases) < rules.hardware_repairs:
         return ""
     return f"quarantine: {case.hardware} was repaired {len(cases)} times in {HARDWARE_WINDOW_S / _DAY_S:g} days"

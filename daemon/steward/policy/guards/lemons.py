@@ -14,6 +14,7 @@ from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
 from steward.policy.draft import Draft
 from steward.policy.guards.ladder import identity
+from steward.policy.slurm_reasons import is_of_jobs
 from steward.policy.traits import Trait
 
 KEPT_S = 28 * 86400.0
@@ -91,8 +92,8 @@ def _highest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
     order = list(Advice)
     found: dict[CaseId, Remedy] = {}
     for one in remedies:
-        before = found.get(one.case)
-        if one.rung in _REPAIRED and (before is None or order.index(one.rung) > order.index(before.rung)):
+        before, counts = found.get(one.case), one.rung in _REPAIRED and not is_of_jobs(one.check)
+        if counts and (before is None or order.index(one.rung) > order.index(before.rung)):
             found[one.case] = one
     return list(found.values())
 

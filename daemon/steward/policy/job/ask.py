@@ -129,9 +129,12 @@ def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool
 
 
 def _waits(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
-    """Return whether the ruling must wait: for fresh checks, or until a bad node is out of service."""
-    if ruling.open and _waits_for_checks(ask, job, failure, ruling, failed_at, draft):
-        return True
+    """Return whether the ruling must wait: for fresh checks, the job's output, or a bad node to leave service."""
+    if ruling.open:
+        budget_s = _check_s(failure, ruling, draft.jobs[job.id], failed_at, draft)
+        waits = _waits_for_checks(ask, job, failure, failed_at, budget_s, draft)
+        if waits or _waits_for_output(ask, failed_at + budget_s, draft):
+            return True
     return _may_resume(failure) and _waits_for_exit(job, failure.culprits, draft)
 
 
@@ -176,7 +179,15 @@ def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
         _tell(ask, Answer.STOP, prior.why, draft)
 
 
-def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
+def _waits_for_output(ask: Ask, until: float, draft: Draft) -> bool:
+    """Return whether the end of the job's output is still being read, and may be waited for."""
+    if not ask.is_reading or draft.now >= until:
+        return False
+    draft.wake(until)
+    return True
+
+
+def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, budget_s: float, draft: Draft) -> bool:
     """Return whether to wait for fresh checks of the job's nodes, or for a silent node to be found lost.
 
     If the job's log points to a hardware fault, its nodes are checked a second time a little later.
@@ -184,7 +195,6 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, fail
     # agents get time to come back to a head that has just started; no check was possible while Slurm could not be read
     began = draft.seen.agents_since + draft.want.repair.agents_grace_s
     first = max(failed_at, began, _judged(ask, draft)) + draft.want.resume.detect_s
-    budget_s = _check_s(failure, ruling, draft.jobs[job.id], failed_at, draft)
     if _looks(Key(f"check:{ask.id}"), job, first, budget_s, draft):
         return True
     if failure.sign(Lean.INFRA) is None:

@@ -25,8 +25,9 @@ TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
 """The rules of ends after which no other run follows, whatever was decided before."""
 TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
+TOLD = "resume.told"
 OUT_OF_TURN = "first.out_of_turn"
-TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED, OUT_OF_TURN})
+TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED, OUT_OF_TURN, TOLD})
 """The rules of jobs that come back although no fault ended them: other jobs have their turn first."""
 
 
@@ -64,7 +65,8 @@ class Rule:
 
 def has_cause(f: Failure) -> bool:
     """Return whether the failure has a cause outside the job itself."""
-    return bool(f.evidence or f.was_evicted) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
+    is_told = bool(f.evidence or f.was_evicted or f.told_to_save)
+    return is_told or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
 
 
 def _is_bare(f: Failure) -> bool:
@@ -218,6 +220,12 @@ RULES: tuple[Rule, ...] = (
         text="Slurm cancelled it to make room: it waits for another turn",
     ),
     Rule(
+        name=TOLD,
+        when=lambda f: bool(f.told_to_save) and not f.evidence and not f.is_machines,
+        decision=REQUEUE,
+        text="it ended after Steward had told it to save its state: it goes on",
+    ),
+    Rule(
         name="resume.wait",
         when=lambda f: bool(f.culprits) and f.short,
         decision=WAIT,
@@ -283,6 +291,8 @@ def _facts(f: Failure) -> tuple[str, ...]:
         facts.insert(0, _by_slurm(f))
     if f.was_evicted:
         facts.insert(0, f.was_evicted)
+    if f.told_to_save:
+        facts.append(f.told_to_save)
     if status := _status(f):
         facts.append(status)
     if f.input_gone and (has_cause(f) or f.own_wish):

@@ -12,6 +12,7 @@ from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import nodes_failing_other_users, users
+from steward.policy.facts.told_to_save import told_to_save
 from steward.policy.job.evidence import Evidence, Reach, evidence
 from steward.policy.job.exclude import is_short_without
 from steward.policy.job.options import Options, options
@@ -51,6 +52,8 @@ class FailureSource(Enum):
     """The job runs and makes no progress."""
 
 
+_OF_SCRIPT = (FailureSource.BATCH, FailureSource.ENDED)
+"""The ends of whole runs; what follows a step's end is its script's to say."""
 AT_ONCE_S = 2.0
 """A script that ends within this time after a task ended because of the task."""
 
@@ -90,6 +93,8 @@ class Failure:
     """A retry in place has its input and its host, and the last retry did not fail at once."""
     was_evicted: str = ""
     """Why this run was evicted for another job; then no node is to blame. Empty if it was not."""
+    told_to_save: str = ""
+    """Why Steward told this run to save its state, by which its script may have ended; empty if it did not."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
@@ -248,6 +253,10 @@ def _failure(
         own_wish=own_wish,
         input_gone=ask is not None and not ask.replay,
         was_evicted=was_evicted,
+        # what follows a step's end is its script's to say
+        told_to_save=told_to_save(job, mem, failed_at, draft)
+        if kind in (FailureSource.BATCH, FailureSource.ENDED)
+        else "",
         short=is_short_without(blamed(found), job, mem, draft),
     )
 

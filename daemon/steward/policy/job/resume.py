@@ -16,6 +16,7 @@ from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.facts.suspended import suspended_s
+from steward.policy.facts.told_to_save import limit_key
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
@@ -29,7 +30,14 @@ from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
-from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
+from steward.policy.job.rulings import (
+    keep_ruling,
+    requeue,
+    requeue_by,
+    requeue_key,
+    standing_promise,
+    was_put_back_by_us,
+)
 
 LEFT_S = 3.0
 """A node that leaves a running job and shows no fault for this long was given up by the job's user."""
@@ -76,15 +84,19 @@ def _look_soon(job: Job, draft: Draft) -> None:
 def _count_unseen(job: Job, draft: Draft) -> None:
     """Charge a resume for each run that came and ended between two looks, because its cause is unknown."""
     mem = draft.jobs[job.id]
-    unseen = job.restarts - mem.restarts - 1
-    if unseen > 0 and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
+    if job.restarts <= mem.restarts + 1 or is_another(job, mem):
+        return
+    runs = range(mem.restarts + 1, job.restarts)
+    unseen = sum(not was_put_back_by_us(job.id, restart, draft) for restart in runs)
+    if unseen and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
         mem = _leave_to_slurm(job, draft)
-    if unseen > 0 and could_not_begin(job, mem) and not is_another(job, mem):
+    if unseen and could_not_begin(job, mem):
         _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
-    elif unseen > 0 and mem.nodes and not is_another(job, mem):
-        draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
-        text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
-        draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
+    elif mem.nodes:
+        draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, resumes=mem.resumes + unseen)
+        if unseen:
+            text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
+            draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
 
 
 def _has_not_begun(job: Job, draft: Draft) -> bool:
@@ -93,10 +105,7 @@ def _has_not_begun(job: Job, draft: Draft) -> bool:
     Slurm could not make its credential, for example for an unknown user.
     """
     # a job that Slurm holds has no delay to wait for
-    if not job.is_pending or job.is_held_by_slurm or is_another(job, draft.jobs[job.id]):
-        return False
-    # requeued by ourselves, so that its parts begin together
-    if draft.asked_at(requeue_key(replace(job, restarts=job.restarts - 1))) is not None:
+    if not job.is_pending or job.is_held_by_slurm:
         return False
     words = (word for word in draft.overview.opted_in.get(job.id, ()) if word.told_by)
     return not any(word.restart >= job.restarts - 1 for word in words)
@@ -347,5 +356,4 @@ def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
         f"its time limit is over in {rules.checkpoint_before_s:g} s or less: it may save its state, and goes on after"
     )
     why = Why(rule="resume.checkpoint", text=text, evidence=(f"time limit {job.time_limit_s:g} s",))
-    key = Key(f"limit:{job.id}:{job.restarts}:{job.time_limit_s:g}")
-    draft.wish(SignalJob(key=key, why=why, job=job.id, signal=rules.checkpoint_signal))
+    draft.wish(SignalJob(key=limit_key(job), why=why, job=job.id, signal=rules.checkpoint_signal))

@@ -9,6 +9,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, what_failed
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, users_own
+from steward.policy.facts.dying import dying_nodes
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list
@@ -101,12 +102,17 @@ def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node
 
 
 def requeue(job: Job, why: Why, draft: Draft) -> None:
-    """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without."""
+    """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without.
+
+    While a node of the run is dying, nothing is asked for: DOWN requeues the job.
+    """
     mem = draft.jobs[job.id]
     if not job.requeue:
         draft.wish(
             AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), draft.want.repair.retry_s
         )
+    if dying_nodes(job, draft):
+        return
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
     # Slurm shows whole seconds: a run that ended well is put back only as the one that this was decided for.
@@ -119,8 +125,18 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
 
 def requeue_key(job: Job) -> Key:
     """Return the key of a requeue; a run that has ended has another key than a run that goes on."""
+    return _requeue_key(job.id, job.restarts, is_active=job.is_active)
+
+
+def _requeue_key(id: JobId, restart: int, *, is_active: bool) -> Key:
     # failed tries before the run's end say nothing about tries after it
-    return Key(f"requeue:{job.id}:{job.restarts}" + ("" if job.is_active else ":ended"))
+    return Key(f"requeue:{id}:{restart}" + ("" if is_active else ":ended"))
+
+
+def was_put_back_by_us(id: JobId, restart: int, draft: Draft) -> bool:
+    """Return whether Steward asked Slurm to requeue this run, and Slurm did not refuse."""
+    keys = (_requeue_key(id, restart, is_active=is_active) for is_active in (True, False))
+    return any(draft.asked_at(key) is not None and key not in draft.seen.failures for key in keys)
 
 
 def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> None:

@@ -16,6 +16,7 @@ from steward.model.port_error import is_refusal
 from steward.model.quota import GPU, Eviction, QuotaJob, Reclaimed, kind_of
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.facts.dying import dying_nodes
 from steward.policy.quota.decide import UnitStanding, Yielding
 from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import holds_nodes
@@ -331,6 +332,8 @@ def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
 def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Requeue the job, or cancel it if it may not be requeued."""
     if _may_requeue(job, draft):
+        if dying_nodes(job, draft):
+            return
         _requeue(job, eviction, draft, requeue_key(job))
         return
     key = Key(f"quota:cancel:{job.id}:{eviction.restart}")

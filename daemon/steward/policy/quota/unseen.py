@@ -41,8 +41,20 @@ def _back(draft: Draft) -> Iterator[Job]:
             continue
         memory = draft.quota_jobs.get(job.id)
         is_known = memory is not None and any(each.restart >= job.restarts - 1 for each in memory.evictions)
-        if not is_known and draft.now <= (job.submitted or 0.0) + REQUEUE_DELAY_S:
-            yield job
+        if is_known or draft.now > (job.submitted or 0.0) + REQUEUE_DELAY_S or _came_back_for_fault(job, draft):
+            continue
+        yield job
+
+
+def _came_back_for_fault(job: Job, draft: Draft) -> bool:
+    """Return whether Steward requeued the job itself, or the job's last run had a node that Slurm has DOWN."""
+    # the run's other nodes are free then, and an owner's waiting job begins there
+    mem = draft.jobs.get(job.id)
+    if mem is None:
+        return False
+    was_decided = any(each.is_requeue and each.restart == job.restarts - 1 for each in mem.attempts)
+    nodes = (draft.seen.nodes.get(name) for name in mem.nodes)
+    return was_decided or any(node is not None and node.is_down for node in nodes)
 
 
 def _owner(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job | None:
