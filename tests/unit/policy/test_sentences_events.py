@@ -1,4 +1,4 @@
-"""The same as test_sentences.py of what events and the reasons of actions say of groups, their slots and deep checks."""
+"""The same as test_sentences.py, of what events and the reasons of actions say of groups, slots and deep checks."""
 
 import math
 from dataclasses import replace
