@@ -1,4 +1,4 @@
-"""The same as test_sentences.py, of what events and the reasons of actions say of groups, slots and deep checks."""
+"""The same as test_sentences.py, for what events and the reasons of actions say of groups, slots and deep checks."""
 
 import math
 from dataclasses import replace
@@ -23,7 +23,7 @@ from steward.policy.deep.judge import judge
 from steward.policy.groups.orphans import SEEN_FOR_S
 from tests.builders import gates
 from tests.builders.api_cluster import ApiPicture
-from tests.builders.capacity import NODE, SCRIPTS, a_group, a_slot_at, an_empty_head, with_group, with_slot
+from tests.builders.capacity import NODE, SCRIPTS, a_group, a_slot_at, an_empty_head, slot, with_group, with_slot
 from tests.builders.deep import a_run, done, reserved, with_run
 from tests.builders.gates import DOWN, GATED, SERVING, UP, dev, head, regrouped, shown
 from tests.builders.picture import T0, Picture, a_cluster, n, names
@@ -345,7 +345,7 @@ SLOTS: list[Row] = [
 
 
 def trouble(run: DeepRun) -> str:
-    return leaving.slot(with_run(start.returning(), run).then(), NODE).trouble
+    return slot(with_run(start.returning(), run).then(), NODE).trouble
 
 
 def verdict(*measures: Any, nodes: Any = judged.ALL, kinds: Any = judged.STRESS, **known: Any) -> str:
