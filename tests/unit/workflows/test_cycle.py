@@ -386,3 +386,12 @@ def test_a_turn_that_does_not_end_is_a_standstill() -> None:
     bench.cycle.turn()
     assert found == [None, NOW]
     assert bench.cycle.standstill() is None
+
+
+def test_a_head_that_ends_for_its_clock_leaves_all_that_it_remembers_though_its_store_was_mended_just_now() -> None:
+    bench = Bench(plan=once(down()), clock=FakeClock(1_700_000_000.0))
+    bench.cycle.turn()
+    bench.store.commit(Memory(), (), ())
+    bench.clock.at -= 3600.0
+    bench.cycle.run()
+    assert bench.store.load().asked == {down().key: 1_700_000_000.0}
