@@ -15,7 +15,6 @@ from steward.adapters.wire.handshake import (
     WAIT_S,
     HandshakeGate,
     Hello,
-    Terms,
     accept_agent,
 )
 from steward.adapters.wire.messages import MAX_OPTED, opted_list
@@ -433,21 +432,6 @@ def test_a_frame_that_follows_on_a_lost_one_is_refused() -> None:
                 await head_channel.receive()
 
     run(story())
-
-
-def test_a_silent_peer_is_gone_after_its_time() -> None:
-    async def story(loop: StillLoop) -> None:
-        async with wire(terms=Terms(interval_s=1.0, late_after_s=3.0, now=0.0)) as ends:
-            heard = asyncio.ensure_future(ends.agent.receive())
-            await turns(10)
-            loop.advance(2.9)
-            await turns(10)
-            assert not heard.done()
-            loop.advance(0.2)
-            with pytest.raises(Gone, match=r"silent for 3 s"):
-                await heard
-
-    run_still(story)
 
 
 def test_without_munged_nothing_is_sent_and_the_next_frame_is_still_in_order() -> None:
