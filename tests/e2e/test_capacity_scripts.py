@@ -74,3 +74,25 @@ def test_scripts_are_told_of_their_group_as_hyperpod_tells_them(capacity: Capaci
     config = "\n".join(capacity.lines("config.json"))
     assert f'"{GROUP}"' in config
     assert capacity.instances()["n1"] in config
+
+
+def test_a_script_that_cannot_run_twice_on_a_machine_is_told_with_its_last_word_and_gets_another_machine(
+    capacity: Capacity,
+) -> None:
+    """It leaves a folder behind before its download fails: the second try there fails for the folder."""
+    half = f"mkdir {capacity.dir}/half-$STEWARD_INSTANCE_ID\necho 'curl: (7) no server' >&2\nexit 7\n"
+    capacity.create(wish(1, minimum=1, **scripted(capacity, half)))
+
+    def told() -> list[str]:
+        return [text for text in capacity.group_events("slot", since=capacity.began) if "exit status" in text]
+
+    capacity.wait("both failures are told", lambda: len(told()) >= 2, 60.0)
+    first, second = told()[:2]
+    assert "exit status 7" in first
+    assert "no server" in first
+    assert "File exists" in second
+    before = capacity.instances()["n1"]
+    assert "File exists" in capacity.explain("n1")
+    capacity.wait("another machine is taken", lambda: capacity.instances().get("n1", before) != before, 60.0)
+    mend(capacity, "echo all is well\n")
+    capacity.wait_group("InService", 1, deadline_s=90.0)

@@ -52,3 +52,20 @@ def test_what_cannot_be_asked_of_a_run_is_refused_in_one_line_and_changes_nothin
     assert all(text.count("Error: ") == 1 for text in said), said
     run.goes_on()
     assert run.sizes[-1] == 3
+
+
+def test_a_job_that_waits_has_the_nodes_of_a_run_that_a_person_makes_smaller_while_its_replicas_come_and_go(
+    story: Story,
+) -> None:
+    run = a_run(story, "-N2", FEW, sizes="4")
+    run.trains_at(2)
+    story.wait("its replicas begin", lambda: len(run.replicas()) >= 1, 30.0)
+    mine = story.submit(story.script("sleep.sh", "sleep 300\n"), "-N2", FEW, "--exclusive")
+    story.bed.run(["scancel", str(min(run.replicas()))])
+    elastic(story, "resize", run.job, 2)
+    story.wait_state(mine, "RUNNING", 30.0)
+    assert run.replicas(LIVE) == {}
+    run.goes_on()
+    assert run.sizes[-1] == 2
+    assert "steward" not in story.bed.run(["scontrol", "show", "reservation"], check=False).text
+    assert story.job(run.job).state == "RUNNING"

@@ -20,8 +20,24 @@ GIVEN_BACK = {
     "batch job complete failure": "slurm.batch_complete",
     "SlurmdSpoolDir is full": "slurm.spool_full",
     "Epilog error": "slurm.epilog_error",
+    "Prolog/Epilog failure": "slurm.prolog_epilog",
 }
-FOR_A_PERSON = ("Job env setup error", "Bad core count", "CoreSpec differ")
+REBOOTED = {
+    "switch_g_job_postfini failed": "slurm.switch_postfini",
+    "Low RealMemory (reported:3900 < 100.00% of configured:4096)": "slurm.low_memory",
+    "gres/gpu count reported lower than configured (4 < 8)": "slurm.gres_lower",
+    "Duplicate jobid": "slurm.duplicate_jobid",
+}
+"""Of a duplicate job id because the agents of these nodes may restart no slurmd: the next rung is due."""
+FOR_A_PERSON = (
+    "Job env setup error",
+    "Bad core count",
+    "CoreSpec differ",
+    "NO NETWORK ADDRESS FOUND",
+    "Could not unpack gres data",
+    "gres/gpu type (h100) reported but not configured",
+    "Failed to set node feature(s): x",
+)
 PASSES = ("reboot requested", "POWER_DOWN_ASAP")
 
 
@@ -43,6 +59,15 @@ def test_a_node_that_is_sound_is_given_back_as_the_same_machine(story: Story, re
     assert story.instance("n5") == before
 
 
+@pytest.mark.parametrize(("reason", "check"), REBOOTED.items())
+def test_a_node_that_needs_a_reboot_is_back_after_it(story: Story, reason: str, check: str) -> None:
+    before, began = story.instance("n5"), drain(story, "n5", reason)
+    case = story.wait_case("n5", "closed", REPAIR_S, since=began)
+    assert (case["check"], case["rung"], case["why"]["rule"]) == (check, "reboot", "node.slurm_reason")
+    story.wait("it takes jobs again", lambda: story.node_state("n5") == "IDLE")
+    assert story.instance("n5") == before
+
+
 @pytest.mark.parametrize("reason", FOR_A_PERSON)
 def test_what_a_person_must_mend_is_told_once_and_left(story: Story, reason: str) -> None:
     began = drain(story, "n4", reason)
@@ -51,6 +76,8 @@ def test_what_a_person_must_mend_is_told_once_and_left(story: Story, reason: str
     assert [(event["node"], "a person must look" in event["text"]) for event in told] == [("n4", True)]
     assert story.cases("n4", since=began) == []
     assert "DRAIN" in story.node_state("n4")
+    story.wait("its author is named", lambda: "by Slurm itself" in story.explain("n4"))
+    assert "person or tool" not in story.explain("n4")
     story.bed.run(["scontrol", "update", "nodename=n4", "state=resume"])
 
 

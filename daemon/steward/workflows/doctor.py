@@ -103,6 +103,9 @@ def judge_dynamic(config: Mapping[str, str]) -> list[DoctorLine]:
         return [bad(topic, "MaxNodeCount is not set: no node can register by itself", "set MaxNodeCount in slurm.conf")]
     if config.get("SelectType") == "select/linear":
         return [bad(topic, "SelectType=select/linear takes no dynamic nodes", "set SelectType=select/cons_tres")]
+    if (topology := config.get("TopologyPlugin", "")) not in ("", "topology/none", "topology/default", "topology/flat"):
+        text = f"TopologyPlugin={topology}: slurmd may not start on a node that the topology does not name"
+        return [warn(topic, f"{text} (seen on 22.05)", "name the groups' nodes in slurm.conf and topology.conf")]
     if config.get("TreeWidth", "") != str(_TREE_WIDTH):
         text = f"TreeWidth={config.get('TreeWidth', '?')}: a node may be told to pass messages on to a dynamic one"
         return [warn(topic, f"{text}, whose address it does not know", f"set TreeWidth={_TREE_WIDTH}")]

@@ -19,9 +19,15 @@ def acts(picture: Picture) -> list[type[Action]]:
     return [type(a) for a in picture.plan().actions if isinstance(a, DownNode | RequeueJob | AllowRequeue)]
 
 
+def with_gpus(picture: Picture, gres: str = "gpu:8") -> Picture:
+    for name in picture.seen.nodes:
+        picture = picture.node(name, gres=gres)
+    return picture
+
+
 def stopped() -> Picture:
     """n2's host was shut down in good order: its agent said so, and the script ended by that at once."""
-    picture = a_cluster().job().opted_in().then().agent_lost("n2", ago_s=0.1)
+    picture = with_gpus(a_cluster()).job().opted_in().then().agent_lost("n2", ago_s=0.1)
     return picture.agent("n2", host_ends=True).ask(AskKind.BATCH)
 
 
@@ -61,12 +67,17 @@ def test_a_paused_head_waits_for_slurms_own_down() -> None:
 
 def test_a_part_on_a_dying_node_is_waited_for_too() -> None:
     leader = JobId(7)
-    both = a_cluster().job(7, on=("n1",), het_job_id=leader).job(8, on=("n3",), het_job_id=leader)
+    both = with_gpus(a_cluster()).job(7, on=("n1",), het_job_id=leader).job(8, on=("n3",), het_job_id=leader)
     hurt = both.opted_in(7).then().lost("n1").then().marked("n1").requeued(7)
     assert RequeueJob in acts(hurt)
     dying = hurt.agent_lost("n3", ago_s=0.1)
     assert acts(dying) == []
     assert acts(dying.after(DYING_S)) == [RequeueJob]
+
+
+def test_a_job_on_nodes_without_gres_waits_for_no_down() -> None:
+    """Nothing is lost count of, and Slurm may start it before."""
+    assert acts(with_gpus(stopped(), gres="")) == [RequeueJob]
 
 
 def test_a_job_without_requeue_is_allowed_one_before_down() -> None:

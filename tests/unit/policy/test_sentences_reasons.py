@@ -8,7 +8,7 @@ import pytest
 
 from steward.model.case import Step
 from steward.model.deep import DeepCause, DeepKind, DeepState
-from steward.model.health import Advice
+from steward.model.health import Advice, Severity
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation
@@ -18,6 +18,7 @@ from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.deep import a_run
 from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.builders.sentences import Case, Row
+from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
 from tests.unit.policy import test_broken_launch as launch
 from tests.unit.policy import test_canary as canary
@@ -29,7 +30,6 @@ from tests.unit.policy import test_reason_incidents as reasons
 from tests.unit.policy.test_sentences_cases import lost_on_site, short_of
 from tests.unit.policy.test_sentences_guards import degraded_out, rebooting
 from tests.unit.policy.test_sentences_nodes import KILL, at_step, deep_checked, orphan, said, suspect, without_agent
-from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def ordered_mend(advice: Advice = Advice.RESTART_SERVICE, hardware: str = "munge") -> Picture:
@@ -37,7 +37,29 @@ def ordered_mend(advice: Advice = Advice.RESTART_SERVICE, hardware: str = "munge
     return ladder.failing(a_cluster(), advice, hardware).then().marked("n2")
 
 
+def killed_on(count: int) -> Picture:
+    """Slurm drained so many nodes of a hundred at once for a job's processes."""
+    return slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, count + 1)))
+
+
+def unended(text: str) -> Picture:
+    """The node cannot be rebooted, and its checks fail again after Slurm took it out."""
+    picture = slurm_drains(a_cluster(), text).then().then().failing("n2", Severity.DEGRADED, check="d", event=False)
+    slots = {name: replace(slot, reboots=False) for name, slot in picture.want.slots.items()}
+    return replace(picture, want=replace(picture.want, slots=slots)).wait(600.0)
+
+
 REASONS: list[Row] = [
+    (
+        "processes that Slurm could not end keep n2 out, and no machine is replaced for what a job did",
+        lambda: unended(KILL),
+        lambda: unended("Prolog error"),
+    ),
+    (
+        "8 of 100 nodes were taken out for processes of jobs that Slurm could not end (slurm.kill_task_failed)",
+        lambda: killed_on(8),
+        lambda: killed_on(1),
+    ),
     (
         "nothing: Slurm took it out; a person must look and give it back (",
         lambda: slurm_drains(a_cluster(), "Bad core count"),

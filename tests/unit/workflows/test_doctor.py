@@ -155,6 +155,8 @@ def test_lent_partitions_must_be_there() -> None:
         ({"MaxNodeCount": "0"}, "MaxNodeCount"),
         ({"SelectType": "select/linear"}, "select/linear"),
         ({"TreeWidth": "16"}, "TreeWidth"),
+        ({"TopologyPlugin": "topology/tree"}, "slurmd may not start on a node that the topology does not name"),
+        ({"TopologyPlugin": "topology/none"}, ""),
     ],
 )
 def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> None:
