@@ -158,21 +158,12 @@ static void put_job(struct records *to, const slurm_job_info_t *job)
 	end_record(to);
 }
 
-// Whether Slurm's scheduler looks at the job. Only a command ends a hold.
-static bool waits_for_slurm(const slurm_job_info_t *job)
-{
-	return (job->job_state & JOB_STATE_BASE) == JOB_PENDING &&
-	       job->state_reason != WAIT_HELD &&
-	       job->state_reason != WAIT_HELD_USER;
-}
-
 static void answer_all(FILE *out, const char *stamp)
 {
 	time_t since = since_of(strtol(stamp, NULL, 10));
 	job_info_msg_t *told = NULL;
 	struct records made;
 	char now[32];
-	bool waits = false;
 
 	if (slurm_load_jobs(since, &told, FLAGS)) {
 		if (errno == SLURM_NO_CHANGE_IN_DATA && since)
@@ -182,16 +173,10 @@ static void answer_all(FILE *out, const char *stamp)
 		return;
 	}
 	if (begin_records(&made)) {
-		for (uint32_t i = 0; i < told->record_count; i++) {
+		for (uint32_t i = 0; i < told->record_count; i++)
 			put_job(&made, &told->job_array[i]);
-			waits |= waits_for_slurm(&told->job_array[i]);
-		}
 		snprintf(now, sizeof(now), "%ld", (long) told->last_update);
-		// Why a job waits is changed by Slurm's scheduler without word
-		// that it changed (node_scheduler.c, job_mgr.c; 22.05
-		// to 26.05).
-		tell_records(out, &made, "jobs", waits ? NOTHING : now,
-			     &JOB_FIELDS(AS_NAME)[1]);
+		tell_records(out, &made, "jobs", now, &JOB_FIELDS(AS_NAME)[1]);
 	} else {
 		tell_failure(out, ENOMEM);
 	}

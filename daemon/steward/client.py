@@ -17,6 +17,7 @@ from steward.model.events import LEVELS as LEVELS
 from steward.model.events import EventFilter as EventFilter
 from steward.model.port_error import PortError
 from steward.model.standstill import HEADER
+from steward.model.text import cause
 
 Json = dict[str, Any]
 
@@ -264,7 +265,7 @@ class Client:
         except TimeoutError as error:
             raise Unreachable(f"the head at {self._url} does not answer in time: {_FROZEN}") from error
         except ssl.SSLError as error:
-            text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({error})"
+            text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({cause(error)})"
             raise Unreachable(text) from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error

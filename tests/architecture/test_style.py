@@ -5,7 +5,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.house import twice
+from tools.house import twice, two_subjects
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(file for top in ("daemon", "tools", "tests", "examples") for file in (ROOT / top).rglob("*.py"))
@@ -39,3 +39,7 @@ def test_modules_have_telling_names() -> None:
 
 def test_a_public_class_has_a_name_of_its_own() -> None:
     assert twice() == {}
+
+
+def test_a_module_has_one_subject() -> None:
+    assert two_subjects() == []

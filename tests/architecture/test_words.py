@@ -1,8 +1,9 @@
 """Messages use words that an operator knows: those of our own trade stay inside the code."""
 
 import ast
+import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -52,3 +53,47 @@ def test_no_message_uses_a_word_of_the_code(word: str) -> None:
 
 def test_a_site_that_only_reports_is_shown_both_ways_on() -> None:
     assert '"ask" or "act"' in REPORT_ONLY
+
+
+# TimeoutErrors are made by our own code, with words for people.
+_SYSTEMS = {
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, OSError) and kind is not TimeoutError
+} | {"gaierror", "SSLError"}
+
+
+def _names(node: ast.AST | None) -> set[str]:
+    found: Iterable[ast.AST] = ast.walk(node) if node is not None else ()
+    parts = (one for one in found if isinstance(one, ast.Name | ast.Attribute))
+    return {one.id if isinstance(one, ast.Name) else one.attr for one in parts}
+
+
+def _is_raw(node: ast.AST, error: str) -> bool:
+    """Whether a message takes the error as Python writes it."""
+    match node:
+        case (
+            ast.FormattedValue(value=ast.Name(id=name))
+            | ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)])
+        ):
+            return name == error
+    return False
+
+
+def raw_errors(code: str) -> list[int]:
+    """The lines in which an error of the operating system becomes a message as Python writes it."""
+    handlers = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler) and node.name)
+    of_system = [one for one in handlers if _names(one.type) & _SYSTEMS]
+    return sorted(node.lineno for one in of_system for node in ast.walk(one) if _is_raw(node, one.name or ""))  # type: ignore[attr-defined]
+
+
+def test_errors_of_the_system_reach_people_in_words() -> None:
+    """`[Errno 13] Permission denied: '/x'` is none: `cause` and `cause_and_file` make words of it."""
+    found = {str(file.relative_to(SOURCES)): raw_errors(file.read_text()) for file in SOURCES.rglob("*.py")}
+    assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize("told", ['raise Permanent(f"x: {error}")', "print(str(error))", "log.info(1, str(error))"])
+def test_such_a_message_is_found(told: str) -> None:
+    assert raw_errors(f"try:\n    f()\nexcept (ValueError, OSError) as error:\n    {told}\n") == [4]
+    assert raw_errors(f"try:\n    f()\nexcept ValueError as error:\n    {told}\n") == []

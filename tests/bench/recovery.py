@@ -3,8 +3,7 @@
 Four ways of being hurt under Steward, each N times on one cluster, and the same death under plain Slurm with its
 default settings (`sbatch --requeue`; minutes a run, so fewer of them). Prints median, 95th percentile and the goal,
 when each phase of the way came, and how many times faster than plain Slurm it is. A run that does not come back in
-time counts as missed. With `--expedited-runs N` (docker, Slurm 25.11 or newer) Slurm's own `--requeue=expedite` stands
-beside ours for one fault.
+time counts as missed.
 """
 
 import argparse
@@ -22,9 +21,9 @@ from steward_bed import beds
 from steward_bed.bed import Backend, Bed, BedSpec
 from steward_bed.beds import reset, stoppable, take_down
 from steward_bed.wait import NotInTime, open_cases, wait_until_empty
-from tests.bench import expedited, way
+from tests.bench import way
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
-from tests.bench.summary import Sample, as_json, as_table, expedited_line, ratio_line, summarize
+from tests.bench.summary import Sample, as_json, as_table, ratio_line, summarize
 from tests.e2e.story import Story
 
 NODES = 6
@@ -42,16 +41,12 @@ def main() -> int:
     asked = arguments()
     samples = with_bed(spec_of(asked), lambda bed: runs_of(bed, SCENARIOS, asked.runs)) if asked.runs else []
     plain = with_bed(plain_of(asked), lambda bed: plain_runs(bed, asked.plain_runs)) if asked.plain_runs else []
-    if asked.expedited_runs:
-        samples += with_bed(spec_of(asked), lambda bed: expedited_of(bed, expedited.UNDER_STEWARD, asked))
-        samples += with_bed(plain_of(asked), lambda bed: expedited_of(bed, expedited.UNDER_SLURM, asked))
     summaries = summarize(samples, plain)
     Console(width=110).print(as_table(summaries))
     for name in dict.fromkeys(sample.scenario for sample in samples):
         ways = [sample.way for sample in samples if sample.scenario == name and sample.way]
         Console(width=150).print(way.as_table(ways, f"{name}: seconds"))
-    for line in filter(None, (ratio_line(summaries), expedited_line(summaries))):
-        print(line)
+    print(ratio_line(summaries))
     if asked.json:
         asked.json.write_text(json.dumps(as_json(samples, plain, summaries), indent=2) + "\n")
     return 0 if all(summary.is_good for summary in summaries) else 1
@@ -65,16 +60,10 @@ def plain_of(asked: argparse.Namespace) -> BedSpec:
     return replace(spec_of(asked), nodes=_PLAIN_NODES, steward=False, settings={})
 
 
-def expedited_of(bed: Bed, scenarios: Sequence[Scenario], asked: argparse.Namespace) -> list[Sample]:
-    expedited.enable(bed)
-    return runs_of(bed, scenarios, asked.expedited_runs)
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20, help="of each scenario under Steward")
     parser.add_argument("--plain-runs", type=int, default=2, help="under plain Slurm, about nine minutes each")
-    parser.add_argument("--expedited-runs", type=int, default=0, help="beside Slurm's own --requeue=expedite")
     parser.add_argument("--slurm", default="", help="version, for example 26.05 (docker)")
     parser.add_argument("--backend", choices=[each.value for each in Backend], default="local")
     parser.add_argument("--json", type=Path, help="also write the figures here")

@@ -11,9 +11,6 @@ from rich.table import Table
 RATIO_GOAL = 40.0
 _RATIO_OF = "kill to batch, spare outside"
 _PLAIN = "plain Slurm: kill to batch"
-FAILED_OURS = "bad GPU, script fails to batch"
-FAILED_BOTH = "the same with --requeue=expedite"
-FAILED_PLAIN = "plain Slurm, --requeue=expedite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +82,6 @@ def ratio_line(summaries: Sequence[Summary]) -> str:
     if found is None:
         return "no run under plain Slurm to compare with"
     return f"{found:.0f} times faster than plain Slurm (goal {RATIO_GOAL:g})"
-
-
-def expedited_line(summaries: Sequence[Summary]) -> str:
-    """Ours and both together against Slurm's expedited requeue alone, by medians; empty when none was measured."""
-    by_name = {summary.scenario: summary.median_s for summary in summaries}
-    if not by_name.keys() >= {FAILED_OURS, FAILED_BOTH, FAILED_PLAIN}:
-        return ""
-    ours, both = (by_name[name] / by_name[FAILED_PLAIN] for name in (FAILED_OURS, FAILED_BOTH))
-    return f"with Slurm's expedited requeue alone as 1: Steward {ours:.1f}, both together {both:.1f}"
 
 
 def as_table(summaries: Sequence[Summary]) -> Table:

@@ -57,9 +57,11 @@ def _come_to_rest(bench: Bench) -> None:
 def _left(bench: Bench) -> list[str]:
     """What is still to come; a case that is held waits for a person, which is an end."""
     held = {case.node for case in bench.memory.cases.values() if case.step is Step.HELD}
+    # a node that died before the head began with an empty store is not monitored: its agent was never seen
+    unmonitored = {name for name in bench.world.slurm.nodes if name not in bench.memory.agents}
     return [
         text
-        for text in unrest(bench.world, bench.memory, bench.watch.foreign | held)
+        for text in unrest(bench.world, bench.memory, bench.watch.foreign | held | unmonitored)
         if not text.endswith("is held for a person")
     ]
 

@@ -41,6 +41,7 @@ ONLY_LOCAL = (
     "test_launch.py",
     "test_local_bed",
     "test_page.py",
+    "test_page_sizes",
     "test_power",
     "test_programs",
     "test_real_gpu",
@@ -77,6 +78,7 @@ TOLD_ONCE = (
     "test_resume_slurm",
     "test_safety",
     "test_scontrol",
+    "test_slurm_reasons",
 )
 """Stories that are the same on both beds, on the docker bed only with `--everywhere`, as newer Slurms are told them.
 The reverse is the mark `once`."""

@@ -32,7 +32,7 @@ async def greet_agent(
     """The head's side of the handshake, and its channel. Raises as `accept_agent` does."""
     gate = HandshakeGate(usual_s=FACT_S)
     seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms, gate=gate)
-    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
+    return Channel(reader, writer, seals), hello
 
 
 async def greet_head(

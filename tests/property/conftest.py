@@ -9,7 +9,7 @@ import pytest
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DataObject
 
-CPU_S = float(os.environ.get("PROPERTY_CPU_S", "3"))
+CPU_S = float(os.environ.get("PROPERTY_CPU_S", "2"))
 """Of one test; the examples that are named, and FEWEST drawn ones (fewer beside named ones), are always looked at."""
 FEWEST = 5
 _FEWEST_BESIDE_NAMED = 2

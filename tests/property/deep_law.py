@@ -19,7 +19,8 @@ class DeepLaw:
     def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
         again = plan(seen, self.want, decided.memory, seen.at)
         assert again.actions == (), f"P2: not quiet: {[a.key for a in again.actions]}"
-        assert plan(seen, self.want, memory, seen.at) == decided, "P1"
+        if decided.actions:
+            assert plan(seen, self.want, memory, seen.at) == decided, "P1"
         held = [n for run in decided.memory.deeps.values() if run.has_nodes for n in run.nodes - run.results.keys()]
         assert len(held) == len(set(held)), "a node in two deep checks at once"
         assert len(held) <= self.most, f"{len(held)} nodes at once"

@@ -72,6 +72,8 @@ class Law:
     live: Liveness | None = None
     world: World | None = None
     """Slurm as it really is: no action is about a record that is another one by now."""
+    asks_again: bool = True
+    """Whether each plan is made a second time, which is half of what a story costs."""
 
     def __post_init__(self) -> None:
         self.hang = HangLaw(self.want)
@@ -161,14 +163,14 @@ class Law:
             assert len(by_us) <= most, f"P10: job {mem.id} resumed {len(by_us)} times"
 
     def _quiet_and_deterministic(self, seen: Observed, memory: Memory, decided: Plan) -> None:
-        if not decided.actions and decided.memory == memory:
+        if not self.asks_again or (not decided.actions and decided.memory == memory):
             return  # a second plan is the same question, and P1 is asked wherever something is done
         again = plan(seen, self.want, decided.memory, seen.at)
         assert again.actions == (), f"P2: not quiet: {[a.key for a in again.actions]}"
         if not decided.actions:
             return
-        assert plan(seen, self.want, memory, seen.at) == decided, "P1: another answer to the same question"
-        assert plan(shuffled(seen), self.want, memory, seen.at) == decided, "P12: the order of input matters"
+        again = plan(shuffled(seen), self.want, memory, seen.at)
+        assert again == decided, "P1, P12: another answer to the same question, or the order of input matters"
 
 
 def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:

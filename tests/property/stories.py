@@ -277,6 +277,19 @@ def opted_in(head: Head, job: JobId) -> None:
     head.watch.opted.add(job)
 
 
+def dies_at(head: Head, dies: Callable[[], bool]) -> None:
+    """The head asks `dies` at each point. In a copy of the story no plan is made twice: the story itself has them all,
+    and those of a head that was killed are in stories with such a blow."""
+
+    def here() -> bool:
+        if is_copy := dies():
+            assert isinstance(head.watch, Law)
+            head.watch.asks_again = False
+        return is_copy
+
+    head.dies = here
+
+
 def tell(head: Head, story: list[Blow]) -> None:
     """Let it all happen, then let things calm down."""
     for blow in story:

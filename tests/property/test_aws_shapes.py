@@ -14,7 +14,7 @@ from steward.api.json11.service import SERVED, load
 from tests.builders.aws_shapes import JSON, Broken, broken, valid
 
 SERVICE = load()
-A_FEW = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+A_FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.mark.parametrize("operation", SERVED)

@@ -170,13 +170,13 @@ def test_what_a_team_keeps_to_itself_is_used_by_nobody_else(kept: int, can: Capa
 
 
 def test_two_teams_that_lend_and_take_back_do_not_play_ping_pong() -> None:
-    """An owner's short jobs come again and again for an hour: the borrower's job comes back less and less often."""
+    """An owner's short jobs come again and again for half an hour: the borrower's comes back less and less often."""
     for can in (LISTS, WEAK):
         lender, borrower = a_quota("t1", gpus=4), a_quota("t2", gpus=4, borrow_percent=100)
         world = SlurmWorld.of([lender, borrower], machines=2, can=can)
         own, lent = world.submit("t2", 4), world.submit("t2", 4)
         began = world.picture.now
-        while world.picture.now < began + 3600.0:
+        while world.picture.now < began + 1800.0:
             mine = world.submit("t1", 4)
             while not world.jobs[mine].is_active:
                 world.turn()
@@ -185,4 +185,4 @@ def test_two_teams_that_lend_and_take_back_do_not_play_ping_pong() -> None:
             for _ in range(3):
                 world.turn()
         assert world.jobs[own].is_active
-        assert 2 <= len(world.evicted[lent]) <= 2 + log2(3600 / 60)
+        assert 2 <= len(world.evicted[lent]) <= 2 + log2(1800 / 60)

@@ -12,7 +12,7 @@ from steward.model.job import JobState
 from tests.fakes.branches import at_each
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
-from tests.property.stories import GPU, a_head, opted_in
+from tests.property.stories import GPU, a_head, dies_at, opted_in
 
 N3 = NodeName("n3")
 LATEST = START + 200.0
@@ -80,7 +80,7 @@ def _tell(fault: Callable[[Head], None], dies: Callable[[], bool]) -> tuple[End,
     """The end, and how often one machine was launched at most."""
     head = a_head(works_s=8.0)
     opted_in(head, head.world.submit(2, works_s=10.0, spare=True))
-    head.dies = dies
+    dies_at(head, dies)
     fault(head)
     head.run(5.0)
     while not _is_at_rest(head) and head.world.now < LATEST:

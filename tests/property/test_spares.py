@@ -14,7 +14,7 @@ from steward.policy.controls import resume_actions
 from tests.fakes.branches import at_each
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
-from tests.property.stories import Blow, a_site_head, blow, site_stories, tell
+from tests.property.stories import Blow, a_site_head, blow, dies_at, site_stories, tell
 
 CALM_TURNS = 90
 EXAMPLES = 40
@@ -85,7 +85,7 @@ def _refused(head: Head) -> None:
 def _tell(fault: Callable[[Head], None], dies: Callable[[], bool]) -> tuple[object, ...]:
     """The fault; a person mends the node that was left to him; all comes to rest."""
     head = a_site_head(spares=1, works_s=8.0)
-    head.dies = dies
+    dies_at(head, dies)
     fault(head)
     head.run(12.0)
     for node in (NodeName("n3"), NodeName("n6")):

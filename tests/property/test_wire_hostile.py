@@ -2,30 +2,30 @@
 
 import asyncio
 import json
+import math
+from dataclasses import replace
 from urllib.parse import quote
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.wire.frames import MAX_FRAME, Frame, Malformed, pack, read_frame, unpack
-from steward.adapters.wire.job_messages import ask_of
-from steward.adapters.wire.messages import answer_of, finding_of, finding_record, opted_of, report_frame, report_of
+from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of, measure_line
+from steward.adapters.wire.frames import MAX_FRAME, Frame, pack, read_frame, unpack
+from steward.adapters.wire.messages import finding_of, finding_record, report_frame, report_of
 from steward.adapters.wire.shimline import MAX_LINE, BadLine, ExitLine, LogLine, Request, answer_line, parse_request
 from steward.model.ask import Answer
+from steward.model.deep import DeepReport, Measure
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import JobId, NodeName
 from steward.ports import PortError
+
+N1 = NodeName("n1")
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-FIELDS = ("id", "kind", "job", "step", "uid", "mode", "attempt", "restart", "status", "at", "answer", "exclude")
-likely: st.SearchStrategy[object] = st.sampled_from(
-    ["batch", "1", "any:3", "n1", "retry", 1, 0, -1, 1.5, 2**70, True, None, [], ["n1", 3], {}]
-)
-frames = st.dictionaries(st.sampled_from(FIELDS), likely | json_values).map(lambda body: {"t": "x", **body})
 findings = st.builds(
     Finding,
     check=st.from_regex(r"[a-z0-9_.-]{1,40}", fullmatch=True),
@@ -35,6 +35,18 @@ findings = st.builds(
     text=st.text(max_size=2000),
     at=st.floats(min_value=0, max_value=1e12),
     event=st.booleans(),
+)
+
+measures = st.builds(
+    Measure,
+    check=st.from_regex(r"[a-z][a-z0-9_.]{0,39}", fullmatch=True),
+    node=st.just(N1),
+    partner=st.none() | st.from_regex(r"[A-Za-z0-9]{1,64}", fullmatch=True).map(NodeName),
+    outcome=st.sampled_from(Outcome),
+    value=st.floats(min_value=-1e15, max_value=1e15) | st.just(math.nan) | st.just(math.inf),
+    unit=st.text(max_size=40),
+    text=st.text(max_size=800),
+    seconds=st.floats(min_value=0, max_value=1e6),
 )
 
 
@@ -62,15 +74,6 @@ def test_frames_come_out_as_they_went_in(bodies: list[dict[str, object]]) -> Non
     assert asyncio.run(_read_all(b"".join(map(pack, sent)))) == sent
 
 
-@given(frames)
-def test_a_message_with_any_fields_is_understood_or_malformed(frame: Frame) -> None:
-    for understand in (lambda f: ask_of(f, NodeName("n1")), answer_of, opted_of, finding_of, report_of):
-        try:
-            understand(frame)
-        except Malformed:
-            continue
-
-
 @given(st.lists(findings, max_size=80))
 def test_every_report_fits_a_frame_and_keeps_the_worst(found: list[Finding]) -> None:
     frame = report_frame(found, "check-1")
@@ -92,13 +95,19 @@ def test_a_findings_text_is_printable_on_the_other_side(finding: Finding) -> Non
 words = st.sampled_from(
     ["steward/1", "ask", "opted", "job=1", "uid=0", "mode=1", "mode=any:2", "restart=0", "attempt=1"]
 )
+begins = st.sampled_from(["", *(f"steward/1 {verb} " for verb in ("ask", "opted", "deep"))])
+deep = st.sampled_from(["run=r", "here=n1", "check=tcp", "value=1", "done=1", "node=n1"])
 more = st.sampled_from(["kind=batch", "kind=step", "step=batch", "step=0", "status=256", "status=-1", "new=x", "=", ""])
 
 
-@given(st.lists(words | more | st.text(max_size=6), max_size=12).map(" ".join), st.sampled_from(["\n", "", "\n\n"]))
-def test_any_line_is_a_request_or_a_bad_line(text: str, end: str) -> None:
+@given(
+    begins,
+    st.lists(words | deep | more | st.text(max_size=6), max_size=12).map(" ".join),
+    st.sampled_from(["\n", "", "\n\n"]),
+)
+def test_any_line_is_a_request_or_a_bad_line(begin: str, text: str, end: str) -> None:
     try:
-        request = parse_request((text + end).encode())
+        request = parse_request((begin + text + end).encode())
     except BadLine:
         return
     assert isinstance(request, Request)
@@ -169,3 +178,25 @@ def test_every_answer_is_one_short_line(answer: Answer, names: frozenset[str]) -
     assert len(line) <= MAX_LINE
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
+
+
+@given(st.lists(measures, max_size=4), st.integers(min_value=1, max_value=100), st.text(max_size=300))
+def test_every_report_fits_a_frame_and_is_understood(some: list[Measure], times: int, progress: str) -> None:
+    report = DeepReport(run="r-1", node=N1, measures=tuple(some) * times, progress=progress)
+    body = pack(deep_frame(report))[4:]
+    assert len(body) <= MAX_FRAME
+    told = deep_of(unpack(body), N1)
+    failed = sum(one.outcome is Outcome.FAILED for one in report.measures)
+    assert sum(one.outcome is Outcome.FAILED for one in told.measures) >= min(failed, 1)
+
+
+@given(measures)
+def test_every_measure_is_one_line_and_comes_out_alike(measure: Measure) -> None:
+    raw = measure_line("r-1", N1, measure)
+    assert len(raw) <= MAX_LINE
+    assert raw.count(b"\n") == 1
+    line = parse_request(raw)
+    assert isinstance(line, DeepLine)
+    assert line.measure is not None
+    told = replace(line.measure, text="", unit="", value=0.0)
+    assert told == replace(measure, text="", unit="", value=0.0)

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args
 
 from steward.model import bounds
 from steward.model.port_error import Permanent
-from steward.model.text import printable, shown
+from steward.model.text import as_written, printable, shown
 
 T = TypeVar("T")
 
@@ -438,10 +438,18 @@ def _kept_mapping(key_kind: Any, kind: Any) -> Shape:
     )
 
 
+_WANTED: Mapping[Any, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    dict: "a table",
+    list: "a list",
+}
+
+
 def _typed(kind: Any, stored: Any, key: str) -> Any:
     if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
-        wanted = kind.__name__ if isinstance(kind, type) else "number"
-        raise ValueError(f"{key} = {stored!r}: use a {wanted}")
+        raise ValueError(f"{key} = {as_written(stored)}: use {_WANTED.get(kind, 'a number')}")
     return stored
 
 

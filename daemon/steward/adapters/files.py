@@ -154,13 +154,11 @@ def make_own(folder: Path, mode: int = 0o700) -> None:
     # another user who may change the folder could put a link in our way
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(f"{folder} is a link or no folder: remove it")
+        raise NotADirectoryError("it is a link or no folder: remove it")
     if found.st_uid != os.geteuid():
-        raise PermissionError(
-            f"{folder} belongs to uid {found.st_uid}: give it to root, or name another in the settings"
-        )
+        raise PermissionError(f"it belongs to uid {found.st_uid}: give it to root, or name another in the settings")
     if found.st_mode & _OTHERS:
-        raise PermissionError(f"{folder} can be written by others: run chmod go-w on it")
+        raise PermissionError("it can be written by others: run chmod go-w on it")
 
 
 def remove_tree(path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from steward.adapters.offload import Threads
 from steward.model.ids import NodeName
+from steward.model.text import cause
 from steward.model.witness import Address, Witness, WitnessSeen
 from steward.ports import Retryable
 
@@ -110,7 +111,7 @@ class PortWitness:
             return await names.call(lambda: _resolve(address), name=address.host, timeout_s=self._connect_s)
         except socket.gaierror as error:
             if error.errno in _NO_ANSWER:
-                raise Retryable(f"{address.host}: {error}") from None
+                raise Retryable(f"{address.host}: {cause(error)}") from None
             return []
         except (OSError, UnicodeError):
             return []
@@ -130,7 +131,7 @@ class PortWitness:
             return Witness.REFUSED
         except OSError as error:
             if error.errno in _OURS:
-                raise Retryable(str(error)) from None
+                raise Retryable(cause(error)) from None
             is_there = isinstance(error, TimeoutError) and error.errno is None and await elsewhere
             return Witness.UNANSWERED if is_there else Witness.SILENT
         finally:

@@ -13,6 +13,7 @@ from steward.agent.job_folder import JobFolders
 from steward.agent.link import HeadConnection
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
+from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 # A resumed job's past, asked of the head when a script or step of the job starts here.
@@ -131,7 +132,7 @@ class Briefing:
             # memory of a user's process may hang who reads it
             found = await self._users_memory.of(line.uid).call(look, name="left behind", timeout_s=_LEFT_S)
         except (PortError, OSError) as error:
-            log.warning("not known what is left job=%d why=%r", line.job, str(error))
+            log.warning("not known what is left job=%d why=%r", line.job, cause_and_file(error))
             return ""
         if found:
             log.warning("left behind job=%d processes=%r", line.job, _list(found))
@@ -141,7 +142,7 @@ class Briefing:
         try:
             await self._threads.call(partial(self._make, line), name="job folder", timeout_s=self._folder_s)
         except (PortError, OSError) as error:
-            log.warning("no folder job=%d why=%r", line.job, str(error))
+            log.warning("no folder job=%d why=%r", line.job, cause_and_file(error))
             return {}
         progress = self._folders.progress(line.job, line.uid)
         stacks = self._folders.stacks(line.job, line.uid)

@@ -18,6 +18,7 @@ from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import LogSign, TaskExit
+from steward.model.text import cause_and_file
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
@@ -269,7 +270,7 @@ class JobDesk:
         try:
             return (await self._signs(line.job, line.uid))[:MAX_SIGNS]
         except (PortError, OSError) as error:
-            log.info("output not read job=%d why=%r", line.job, str(error))
+            log.info("output not read job=%d why=%r", line.job, cause_and_file(error))
             return ()
 
     def _complete(self, ask: Ask, read: "asyncio.Future[tuple[LogSign, ...]]") -> None:

@@ -31,6 +31,7 @@ from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.ask import OptedIn
 from steward.model.elastic import MAX_FAILED, Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
 from steward.model.ids import JobId, NodeName
+from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 log = logging.getLogger(__name__)
@@ -154,7 +155,7 @@ class Elastic:
         try:
             address = self._known_address = self._known_address or await self._own_address(ADDRESS_S)
         except (OSError, PortError) as error:
-            self._leave_alone(known, f"no address of its coordinator for its script: {error}")
+            self._leave_alone(known, f"no address of its coordinator for its script: {cause_and_file(error)}")
             return {}
         if known.untold:
             known.untold, known.alone = False, ""
@@ -313,14 +314,14 @@ class Elastic:
             if not token:
                 _let_go(run)
         except (PortError, OSError) as error:
-            log.warning("elastic run=%d %s failed why=%r", run.opted.job, name, str(error)[:400])
+            log.warning("elastic run=%d %s failed why=%r", run.opted.job, name, cause_and_file(error)[:400])
             if token:
-                run.failed = (*run.failed, FailedSubmit(token=token, why=str(error)))[-MAX_FAILED:]
+                run.failed = (*run.failed, FailedSubmit(token=token, why=cause_and_file(error)))[-MAX_FAILED:]
                 self._say(run)
             elif self._runs.get(run.opted.job) is run:
                 run.failures += 1
                 if run.failures > 1:  # the first one may have come before its script
-                    self._stay_alone(run, str(error))
+                    self._stay_alone(run, cause_and_file(error))
         finally:
             run.starting = False if not token else run.starting
 

@@ -22,6 +22,7 @@ from steward.adapters.socket_owner import peer_of
 from steward.adapters.wire.frames import Malformed, strict_json
 from steward.adapters.wire.messages import opted_of, opted_record, record_of
 from steward.model.ask import OptedIn
+from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ class ElasticLine:
                     self._heard(value)
                 await asyncio.sleep(HEAR_EVERY_S)
         except (OSError, ValueError, RecursionError, Malformed) as error:
-            log.warning("elastic line ends run=%d why=%r", self._place.run, str(error)[:200])
+            log.warning("elastic line ends run=%d why=%r", self._place.run, cause_and_file(error)[:200])
         finally:
             writer.transport.abort()
             self._writer = None
@@ -112,7 +113,7 @@ def write_runs(path: Path, runs: Iterable[tuple[OptedIn, CoordinatorPlace]]) -> 
         write_json(path, records)
         path.chmod(0o600)
     except (PortError, OSError) as error:
-        log.warning("elastic runs not saved why=%r", str(error))
+        log.warning("elastic runs not saved why=%r", cause_and_file(error))
 
 
 def read_runs(path: Path) -> list[tuple[OptedIn, int, str]]:

@@ -16,6 +16,7 @@ from threading import Lock
 from steward.adapters.files import make_own, remove_tree
 from steward.adapters.node.job_look import owner_of
 from steward.model.ids import JobId
+from steward.model.text import cause_and_file
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class JobFolders:
                 remove_tree(folder)
             except OSError as error:
                 if folder.name not in self._told:
-                    log.warning("the folder of a job stays job=%d why=%r", job, str(error))
+                    log.warning("the folder of a job stays job=%d why=%r", job, cause_and_file(error))
                 self._told |= {folder.name}
             else:
                 self._told -= {folder.name}

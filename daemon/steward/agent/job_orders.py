@@ -23,6 +23,7 @@ from steward.agent.tasks import OneEach
 from steward.model.agent_action import CollectStacks, LetGo
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
+from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class LostRunCleanup:
         try:
             left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=within_s)
         except (PortError, OSError) as error:
-            log.warning("no room made job=%d step=%d why=%r", job, step, str(error))
+            log.warning("no room made job=%d step=%d why=%r", job, step, cause_and_file(error))
             return
         for path in left:
             log.warning("set aside job=%d step=%d path=%s why='a slurmstepd that was killed left it'", job, step, path)
@@ -98,7 +99,7 @@ class LostRunCleanup:
                 lambda: self._stepds.end_idle(order.job, uid, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
             )
         except (PortError, OSError) as error:
-            log.warning("not let go job=%d why=%r", order.job, str(error))
+            log.warning("not let go job=%d why=%r", order.job, cause_and_file(error))
             return
         for stepd in ended:
             pid = stepd.process.pid
@@ -164,7 +165,7 @@ class Stacks:
                 lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:
-            text = f"the agent of {self._node} failed to read the stacks: {error}\n"
+            text = f"the agent of {self._node} failed to read the stacks: {cause_and_file(error)}\n"
         log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
         self._tell(order, text)
 

@@ -23,6 +23,7 @@ from steward.agent.tasks import together
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
+from steward.model.text import cause_and_file
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
@@ -291,7 +292,7 @@ class JobWatch:
         try:
             await threads.call(look, name=f"jobs: {name}", timeout_s=_TIMEOUT_S)
         except (PortError, OSError) as error:
-            log.info("jobs not looked at what=%s why=%r", name, str(error))
+            log.info("jobs not looked at what=%s why=%r", name, cause_and_file(error))
 
     # In a thread
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -18,6 +19,8 @@ FIRST_BACKOFF_S = 0.1
 LAST_BACKOFF_S = 5.0
 STEADY_S = 5.0
 MAX_QUEUED = 1024
+UNASKED_S = 3.0
+"""How long the head may be silent before a heartbeat asks for an answer."""
 SAY_EVERY = 100
 
 Connect = Callable[[], Awaitable[tuple[Channel, Terms]]]
@@ -47,6 +50,28 @@ class HeadConnection(Outbox, Protocol):
     @property
     def away_since(self) -> float | None:
         """Return the time (Unix s) since which there is no connection; None while there is one."""
+
+
+class HeadSilence:
+    """The head's silence on one connection, counted in heartbeats: a stall of this process counts as one."""
+
+    def __init__(self, terms: Terms) -> None:
+        # every answer wakes this node's agent once more, which its jobs may feel
+        self._unasked = int(UNASKED_S / terms.interval_s)
+        self._most = self._unasked + math.ceil(terms.late_after_s / terms.interval_s)
+        self._late_after_s = terms.late_after_s
+        self._beats = self._unasked
+
+    def heard(self) -> None:
+        """Note that the head spoke."""
+        self._beats = 0
+
+    def next_asks(self) -> bool:
+        """Return whether the next heartbeat asks for an answer. Raises Gone if none came in time."""
+        if self._beats >= self._most:
+            raise Gone(f"silent for {self._late_after_s:g} s, though asked")
+        self._beats += 1
+        return self._beats > self._unasked
 
 
 class HeadLink:
@@ -124,7 +149,9 @@ class HeadLink:
         self.away_since = None
         self._turned.set()
         try:
-            await together(self._beat(channel, terms), self._listen(channel, listener), self._speak(channel, outbox))
+            silence = HeadSilence(terms)
+            listen = self._listen(channel, listener, silence)
+            await together(self._beat(channel, terms, silence), listen, self._speak(channel, outbox))
         except asyncio.CancelledError:
             await self._take_leave(channel)
             raise
@@ -137,21 +164,25 @@ class HeadLink:
             await channel.beat(sent=self._clock.now())
             await channel.beat(sent=self._clock.now(), leaves=self._last_word())
 
-    async def _beat(self, channel: Channel, terms: Terms) -> None:
-        """Send a heartbeat at the start and then at every interval, jittered so that agents do not beat in step."""
+    async def _beat(self, channel: Channel, terms: Terms, silence: HeadSilence) -> None:
+        """Send a heartbeat at the start and then at every interval, jittered so that agents do not beat in step.
+
+        Raises Gone when the head was asked for an answer and stays silent for too long.
+        """
         wait_s = terms.interval_s * self._rng.random()
         while True:
-            sent = self._clock.now()
-            await channel.beat(sent=sent)
+            sent, asks = self._clock.now(), silence.next_asks()
+            await (channel.beat(sent=sent) if asks else channel.beat(lives=sent))
             await asyncio.sleep(until_beat(wait_s, sent + (self.skew_s or 0.0)))
             wait_s = terms.interval_s
 
-    async def _listen(self, channel: Channel, listener: Listener) -> None:
-        """Take the head's frames. Raises Gone when the head, which answers every heartbeat, is silent for too long."""
+    async def _listen(self, channel: Channel, listener: Listener, silence: HeadSilence) -> None:
+        """Take the head's frames. Raises Gone when the connection ended."""
         while True:
             frame = await channel.receive()
+            silence.heard()
             if frame["t"] == BEAT and "echo" not in frame:  # a ping: the head asks at once whether the agent lives
-                await channel.beat(sent=self._clock.now())
+                await channel.beat(lives=self._clock.now())
             elif frame["t"] == BEAT:
                 self._measure(frame)
             else:

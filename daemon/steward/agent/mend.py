@@ -15,6 +15,7 @@ from steward.agent.link import Outbox
 from steward.model.agent_action import MendNode
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
+from steward.model.text import cause_and_file
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
@@ -118,7 +119,7 @@ class Mending:
         try:
             await self._do(rung, target)
         except (PortError, OSError) as failure:
-            return str(failure) or type(failure).__name__
+            return cause_and_file(failure)
         return ""
 
     async def _do(self, rung: Advice, target: str) -> None:

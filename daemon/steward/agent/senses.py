@@ -15,6 +15,7 @@ from steward.agent.tasks import together
 from steward.agent.track import Track, loop_now
 from steward.checks.check import Check
 from steward.model.health import Finding, Outcome
+from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ class Senses:
         try:
             self._take(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
         except (PortError, OSError) as error:
-            trouble = str(error)
+            trouble = cause_and_file(error)
         finally:
             self._refresh_due = self._next_list(loop_now())
             self._listed.set()

@@ -248,5 +248,4 @@ class Replays:
 
     def _is_kept(self, at: float, now: float) -> bool:
         """Return whether a signature accepted at `at` must still be remembered."""
-        # after the clock was set back `now - at` may be negative: the signature is kept longer, never shorter
         return now - at <= self._keep_s

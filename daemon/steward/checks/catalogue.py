@@ -125,6 +125,7 @@ whose id begins with `ib.` and that has none of its own; the longest such name w
 (default: `"drain"` and `"report"`).
 
 A number may be said for some nodes only: `expected_count = {"gpu[1-8]" = 8, "viz1" = 2}` in `[checks.gpu]`.
+Where a row only names what is counted, the check fails above the value.
 
 | Table | Key | Value | Default | Meaning |
 |---|---|---|---|---|"""
@@ -147,9 +148,9 @@ def _described(setting: Setting) -> tuple[str, str]:
     """Return the values that a setting may have, and its default, as the page shows them."""
     match setting:
         case Threshold(default=default):
-            high = f"–{setting.high:g}" if setting.high < NO_END else " or more"
-            own = "none" if default is None else f"`{default:g}`"
-            return f"{'integer ' if setting.is_whole else ''}{setting.low:g}{high} {setting.unit}", own
+            high = f"–{setting.high:.15g}" if setting.high < NO_END else " or more"
+            own = "none" if default is None else f"`{default:.15g}`"
+            return f"{'integer ' if setting.is_whole else ''}{setting.low:.15g}{high} {setting.unit}", own
         case Names(default=names):
             return "strings", f"`{json.dumps(names)}`"
         case _:

@@ -7,7 +7,12 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import HeadClock, KernelClock, ListProcesses, Raw
 
 MAX_SKEW_S = Threshold(
-    name="clock.max_skew_s", default=30.0, unit="s", text="Bad from this difference on.", low=0.001, high=300.0
+    name="clock.max_skew_s",
+    default=30.0,
+    unit="s",
+    text="Bad when the node's clock differs from the head's by this much.",
+    low=0.001,
+    high=300.0,
 )
 
 

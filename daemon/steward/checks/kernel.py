@@ -21,7 +21,12 @@ _LOAD = "/proc/loadavg"
 _LIMITS = ("/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max")
 _TASKS = re.compile(r"^[0-9. ]{1,40} [0-9]{1,9}/([0-9]{1,9}) ")
 PERCENT = Threshold(
-    name="os.pids.percent", default=80.0, unit="%", text="A larger share in use is reported.", low=1.0, high=100.0
+    name="os.pids.percent",
+    default=80.0,
+    unit="%",
+    text="A larger share of the process ids in use is reported.",
+    low=1.0,
+    high=100.0,
 )
 
 

@@ -12,12 +12,12 @@ from steward.checks.disk import CLEAR, FULL
 from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, quoted, table_of
 from steward.model.dotted import ALL, leaves, lookup_dotted
 from steward.model.node_names import expand_nodes
+from steward.model.text import as_written
 
 DEEP = ("deep.stress", "deep.connectivity")
 """The check ids under which deep checks open cases."""
 
 _IDS = frozenset((*(check.id for check in CHECKS), *DEEP, *OPEN))
-_SHOWN = 60
 
 SETTINGS: Mapping[str, Setting] = {
     one.name: one
@@ -101,12 +101,12 @@ def problems(tables: Mapping[str, Any]) -> tuple[str, ...]:
 def _wrong(name: str, value: Any) -> Iterator[str]:
     id, _, key = (name, "", "") if isinstance(value, Mapping) and name not in _NUMBERS else name.rpartition(".")
     if not id:
-        yield f"checks.{key} = {_shown(value)}: move it into the table of its check, such as [checks.disk]"
+        yield f"checks.{key} = {as_written(value)}: move it into the table of its check, such as [checks.disk]"
     elif no_such := _no_such_id(id):
         yield f"checks.{quoted(id)}: {no_such}"
     elif key == MODE:
         if value not in WORDS:
-            yield f'{_place(name)} = {_shown(value)}: use "off", "report" or "drain"'
+            yield f'{_place(name)} = {as_written(value)}: use "off", "report" or "drain"'
     elif key:
         yield from _wrong_setting(name, id, key, value)
 
@@ -126,7 +126,7 @@ def _no_such_id(id: str) -> str:
 
 def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
     known = settings_at(id)
-    place = f"{_place(name)} = {_shown(value)}"
+    place = f"{_place(name)} = {as_written(value)}"
     match known.get(key):
         case None if id.endswith(ALL) and not known:
             yield f"{place}: only `mode` can be set for a family; move it into the table of one check"
@@ -152,14 +152,14 @@ def _wrong_number(place: str, setting: Threshold, value: Any) -> Iterator[str]:
     is_number = isinstance(value, int if setting.is_whole else int | float) and not isinstance(value, bool)
     if not is_number or not setting.low <= value <= setting.high:
         a_number = "whole number" if setting.is_whole else "number"
-        yield f"{place}: use a {a_number} from {setting.low:g} to {setting.high:g} ({setting.unit})"
+        yield f"{place}: use a {a_number} from {setting.low:.15g} to {setting.high:.15g} ({setting.unit})"
 
 
 def _wrong_by_node(place: str, setting: Threshold, numbers: Mapping[str, Any]) -> Iterator[str]:
     """Judge a table of node list -> number."""
     named: Counter[str] = Counter()
     for nodes, number in numbers.items():
-        yield from _wrong_number(f"{place}.{json.dumps(nodes)} = {_shown(number)}", setting, number)
+        yield from _wrong_number(f"{place}.{json.dumps(nodes)} = {as_written(number)}", setting, number)
         try:
             named.update(expand_nodes(nodes))
         except ValueError as error:
@@ -179,11 +179,6 @@ def _contradiction(limits: Limits) -> Iterator[str]:
 def _place(name: str) -> str:
     id, _, key = name.rpartition(".")
     return f"checks.{quoted(id)}.{key}"
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

@@ -13,7 +13,7 @@ from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
-from steward.model.text import PAUSED, REPORT_ONLY, json_text
+from steward.model.text import PAUSED, REPORT_ONLY, json_text, verdict_label
 
 _AGAIN_S = 1.0
 _FINE = "fine"
@@ -108,7 +108,7 @@ def nodes(context: Context, wrong: bool) -> None:
         (
             node["name"],
             node["state"],
-            node["verdict"],
+            verdict_label(node["verdict"]),
             ago(node["since"]),
             node["evidence"],
             node["next"],

@@ -33,7 +33,7 @@ _STYLES = {
     "degraded": "red",
     "in repair": "yellow",
     "report-only": "yellow",
-    "foreign": "yellow",
+    "drained by admin": "yellow",
 }
 _OF_CHANGES = {"+": "green", "-": "red", "~": "yellow"}
 

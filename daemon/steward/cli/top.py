@@ -16,7 +16,7 @@ from steward.cli.look import trouble_lines
 from steward.cli.show import ago, console, grid, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
 from steward.model.node_names import fold
-from steward.model.text import harmless, some
+from steward.model.text import harmless, some, verdict_label
 
 _ROWS = 12
 _FINE = "fine"
@@ -73,13 +73,16 @@ def _nodes(nodes: list[dict[str, Any]]) -> list[RenderableType]:
     """Return a folded list for each verdict, then each node that is not fine."""
     by_verdict: dict[str, list[str]] = {}
     for node in nodes:
-        by_verdict.setdefault(node["verdict"], []).append(node["name"])
+        by_verdict.setdefault(verdict_label(node["verdict"]), []).append(node["name"])
     sums = [
         Text.assemble((f"{word} {len(names)}: ", styled(word)), harmless(fold(names)))
         for word, names in sorted(by_verdict.items())
     ]
     wrong = [node for node in nodes if node["verdict"] != _FINE]
-    rows = [(node["name"], node["verdict"], ago(node["since"]), node["evidence"], node["next"]) for node in wrong]
+    rows = [
+        (node["name"], verdict_label(node["verdict"]), ago(node["since"]), node["evidence"], node["next"])
+        for node in wrong
+    ]
     return [*sums, *_rows("Not fine", ("NODE", "VERDICT", "SINCE", "EVIDENCE", "NEXT"), rows)]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from steward.deep.workers import Budget
 from steward.model.proof import is_proof, proof
+from steward.model.text import cause
 
 MAX_LINE = 65536
 Message = Mapping[str, Any]
@@ -147,7 +148,7 @@ class Meeting:
         try:
             sock = socket.create_connection((address, port), timeout=_TRY_S)
         except OSError as error:
-            raise NoPeer(error.strerror or str(error)) from None
+            raise NoPeer(cause(error)) from None
         lines = LineSocket(sock)
         try:
             theirs, mine = str(lines.receive(_TRY_S).get("nonce")), nonce()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from steward.adapters.process import Failed
 from steward.deep.fabric import Tools, free_port
 from steward.deep.meeting import LineSocket, NoPeer, listen
+from steward.model.text import cause
 
 CHUNK = 256 << 10
 _SLOW_CHUNK = 4 << 10
@@ -222,7 +223,7 @@ class _Flow:
             with lines.sock:
                 mine.moved, mine.seconds = self._send(lines) if self.what == "sink" else self._receive(lines)
         except (NoPeer, OSError) as error:
-            mine.lost = str(error)
+            mine.lost = cause(error)
 
     def _send(self, lines: LineSocket) -> tuple[int, float]:
         """Send, and return the bytes and seconds that the partner reports: bytes in buffers do not count."""

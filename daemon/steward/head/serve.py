@@ -155,13 +155,13 @@ def start(config: Path | None, log_level: str) -> int:
     except SettingsError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 2
-    except (PortError, OSError) as error:
+    except PortError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 1
 
 
 def serve(head: Head, settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT. Raises OSError if a port is taken, Permanent for a wrong certificate."""
+    """Serve until SIGTERM or SIGINT. Raises Permanent if a port is taken or a certificate is wrong."""
     suit_many_nodes()
     return asyncio.run(_serve(head, settings))
 
@@ -170,12 +170,13 @@ async def _serve(head: Head, settings: Settings) -> int:
     told, over = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    places = [(settings.head.http, head.app)]
+    places = [("http", settings.head.http, head.app)]
     if settings.head.users_http:
-        places.append((settings.head.users_http, head.users))
-    servers = [(http_server(app, settings.api), where) for where, app in places]
-    await head.hub.start(*split_host_port(settings.head.listen))
-    serving = {asyncio.create_task(http.serve([_listen(*split_host_port(where))])): http for http, where in servers}
+        places.append(("users_http", settings.head.users_http, head.users))
+    servers = [(http_server(app, settings.api), key, where) for key, where, app in places]
+    with _named("listen", settings.head.listen):
+        await head.hub.start(*split_host_port(settings.head.listen))
+    serving = {asyncio.create_task(http.serve([listen(key, where)])): http for http, key, where in servers}
     ends = partial(asyncio.get_running_loop().call_soon_threadsafe, over.set)
     thread = threading.Thread(target=_run_cycle, args=(head, ends), name="cycle", daemon=True)
     head.notify.start()
@@ -222,9 +223,23 @@ async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], threa
     await asyncio.gather(*serving)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Return the listening socket. Raises OSError if the port is taken."""
-    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+def listen(key: str, where: str) -> socket.socket:
+    """Return a socket that listens at the address `head.KEY`. Raises Permanent if that fails."""
+    host, port = split_host_port(where)
+    with _named(key, where):
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+
+@contextlib.contextmanager
+def _named(key: str, where: str) -> Iterator[None]:
+    """Raise Permanent with the setting's name for an address where the system does not let us listen."""
+    try:
+        yield
+    except OSError as error:
+        # Python's own text holds the address as Python writes it
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else cause(error)
+        remedy = "end what listens there (`ss -ltnp`), or set another address of this host"
+        raise Permanent(f"head.{key} = {where}: {why}; {remedy}") from error
 
 
 def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) -> _Http:

@@ -18,7 +18,7 @@ from steward.lifecycle.output import SetupOutput
 from steward.lifecycle.source import fetch
 from steward.model.group import Role
 from steward.model.setup import SetupReport, SetupState
-from steward.model.text import cause
+from steward.model.text import cause, cause_and_file
 from steward.ports import Permanent, PortError
 
 PARAMETERS = "provisioning_parameters.json"
@@ -50,7 +50,7 @@ def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
         with SetupOutput(job.here.log, run.output) as output:
             run.tell(_through(run, job, output, report))
     except (PortError, OSError) as error:
-        run.tell(replace(report, state=SetupState.FAILED, why=str(error), at=time.time()))
+        run.tell(replace(report, state=SetupState.FAILED, why=cause_and_file(error), at=time.time()))
     except SystemExit:
         run.tell(replace(report, state=SetupState.FAILED, why="the runner was told to stop", at=time.time()))
 
@@ -70,11 +70,11 @@ def _through(run: SetupDir, job: SetupJob, output: SetupOutput, report: SetupRep
             step.do()
         except (PortError, OSError) as error:
             status = error.status if isinstance(error, ScriptFailed) else None
-            output.say(f"Lifecycle scripts did not run successfully: {step.name}: {error}")
+            output.say(f"Lifecycle scripts did not run successfully: {step.name}: {cause_and_file(error)}")
             return replace(
                 report,
                 state=SetupState.FAILED,
-                why=str(error),
+                why=cause_and_file(error),
                 exit_status=status,
                 lines=output.last_lines,
                 at=time.time(),

@@ -86,7 +86,9 @@ class CapacitySettings(Section):
         pattern=SIGNAL_OR_NONE,
         description="Signal for resumable jobs on a leaving node, such as USR1.",
     )
-    checkpoint_grace_s: float = Field(default=60.0, ge=0, le=3600, description="How long they may run then.")
+    checkpoint_grace_s: float = Field(
+        default=60.0, ge=0, le=3600, description="How long these jobs may run after the signal."
+    )
     capacity_backoff_s: Durations = Field(
         default=(30.0, 60.0, 120.0, 300.0), description='Waits after "no capacity"; the last one repeats.'
     )
@@ -113,7 +115,9 @@ class CapacitySettings(Section):
         description="argv that saves node `%n` of instance `%i` before its end; a failure stops that.",
     )
     restore: NodeCommand = Field(default=(), description="argv that restores it on an update's new instance.")
-    backup_deadline_s: float = Field(default=600.0, ge=1, le=86400, description="Time limit of both.")
+    backup_deadline_s: float = Field(
+        default=600.0, ge=1, le=86400, description="Time limit of `backup`, and of `restore`."
+    )
     alarms: tuple[str, ...] = Field(
         default=(),
         description="argv that is given alarm names and prints those that fire; asked during updates.",

@@ -97,7 +97,7 @@ class DeepPolicy(Section):
         default=120.0,
         ge=5,
         le=3600,
-        description="Time limit for Slurm to start its job.",
+        description="Time limit for Slurm to start the job of a deep check.",
     )
     busy_wait_s: float = Field(default=600.0, ge=0, le=86400, description="How long to wait for a busy node.")
     gather_s: float = Field(
@@ -150,7 +150,7 @@ class QuotaPolicy(Section):
         default=15.0,
         ge=1,
         le=3600,
-        description="How long Steward waits then for Slurm's preemption before it requeues the job.",
+        description="How long after that Steward waits for Slurm's preemption before it requeues the job.",
     )
     backoff_s: float = Field(
         default=60.0,

@@ -68,6 +68,10 @@ def _empty() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
+REFUSED_BY_AGENT = "its agent refuses this head"
+"""The beginning of `AgentView.lost_why` where an agent does not believe the head; its reason follows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
     """The head's view of one node's agent. `lost_at` is when its connection ended or fell silent."""

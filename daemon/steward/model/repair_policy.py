@@ -46,7 +46,9 @@ class RepairPolicy(Section):
         description='"report": touch no node (jobs are resumed); "ask": drain, and repair '
         'after `steward approve CASE`; "act": repair.',
     )
-    settle_s: float = Field(default=0.1, ge=0, le=60, description="How long an agent must be lost to count.")
+    settle_s: float = Field(
+        default=0.1, ge=0, le=60, description="How long an agent must be lost before its node counts as silent."
+    )
     settle_degraded_s: float = Field(
         default=10.0,
         ge=0,
@@ -64,7 +66,7 @@ class RepairPolicy(Section):
         default=2700.0, ge=1, le=86400, description="Time limit for the provider to begin an instance."
     )
     provision_timeout_s: float = Field(
-        default=2700.0, ge=1, le=86400, description="Time limit for its agent to connect."
+        default=2700.0, ge=1, le=86400, description="Time limit for the new instance's agent to connect."
     )
     verify_timeout_s: float = Field(default=300.0, ge=1, le=86400, description="Time limit for all checks to pass.")
     return_timeout_s: float = Field(

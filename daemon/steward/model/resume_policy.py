@@ -72,7 +72,9 @@ class ResumePolicy(Section):
         pattern=SIGNAL_OR_NONE,
         description='Signal before the time limit of jobs that go on after it, such as "USR1"; empty: none.',
     )
-    checkpoint_before_s: float = Field(default=120.0, ge=10, le=86400, description="How long before.")
+    checkpoint_before_s: float = Field(
+        default=120.0, ge=10, le=86400, description="How long before the time limit that signal is sent."
+    )
     default: tuple[ResumeDefault, ...] = Field(
         default=(), description="One `[[resume.default]]` table per kind of jobs that are opted in by the site."
     )

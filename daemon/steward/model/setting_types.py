@@ -28,8 +28,8 @@ def setting(default: T, description: str, **limits: float) -> T:
 
 def range_words(limits: Mapping[str, float]) -> str:
     """Return a range as `from 0 to 60` or `above 0, up to 100`; empty without limits."""
-    low = f"above {limits['gt']:g}" if "gt" in limits else f"from {limits['ge']:g}" if "ge" in limits else ""
-    high = f"to {limits['le']:g}" if "le" in limits else ""
+    low = f"above {limits['gt']:.15g}" if "gt" in limits else f"from {limits['ge']:.15g}" if "ge" in limits else ""
+    high = f"to {limits['le']:.15g}" if "le" in limits else ""
     return f"{low}, up {high}" if "gt" in limits and high else f"{low} {high}".strip()
 
 

@@ -42,6 +42,11 @@ def shown(value: object) -> str:
         return "something that is nested too deeply"
 
 
+def as_written(value: object, limit: int = 60) -> str:
+    """Return a value as it would stand in a settings file, cut to a readable length."""
+    return one_line(json.dumps(value, ensure_ascii=False, default=str), limit)
+
+
 def cause(error: Exception) -> str:
     """Return in words why a file, a program or a connection failed, without its name: the message has it already."""
     if isinstance(error, UnicodeDecodeError):
@@ -49,12 +54,18 @@ def cause(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
 
 
+def cause_and_file(error: Exception) -> str:
+    """Return in words why something failed, with the file that the system names, if any."""
+    named = [str(name) for name in (getattr(error, "filename", None), getattr(error, "filename2", None)) if name]
+    return f"{cause(error)}: {', '.join(named)}" if isinstance(error, OSError) and named else cause(error)
+
+
 _LAST = 253_402_128_000.0
 """Two days before the end of the year 9999, the last that a calendar has; in Unix seconds."""
 
 
-def calendar(at: float) -> float:
-    """Return the Unix time; of an absurd one, which another machine sent, the nearest that a calendar has."""
+def on_calendar(at: float) -> float:
+    """Return the time, moved into the years that a calendar has: another machine may send an absurd one."""
     return min(max(at, 0.0), _LAST)
 
 
@@ -64,6 +75,11 @@ PAUSED = "actions are paused: `steward events --kind head.` says why, `steward r
 """The sentence for a head that was paused by a person, or that paused itself beside another head."""
 REPORT_ONLY = 'report only, no node is touched: set repair.mode = "ask" or "act" when the reports look right'
 """The sentence for sites where repairs are only reported: in `steward status`, the log at start and the doctor."""
+
+
+def verdict_label(word: str) -> str:
+    """Return what people read for the word of a node's verdict, which the API and the metrics keep."""
+    return {"foreign": "drained by admin"}.get(word, word)
 
 
 def ago(at: float, now: float) -> str:
@@ -91,7 +107,7 @@ def age(seconds: float) -> str:
 
 def local_time(at: float) -> str:
     """Return a time as this machine's clock shows it, with its zone."""
-    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(calendar(at)))
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(on_calendar(at)))
 
 
 def times(count: int) -> str:

@@ -58,7 +58,8 @@ class ReasonRow:
 
     `name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: this many nodes within minutes have a
     common fault (a script); None: the usual limit. `checks`: those of the same subject; their findings count against
-    the node's return, whatever their mode is.
+    the node's return, whatever their mode is. `of_jobs`: one user's job alone can bring it about, by processes that do
+    not end or a full disk.
     """
 
     number: int
@@ -69,6 +70,7 @@ class ReasonRow:
     author: Author = Author.CONTROLLER
     shared_from: int | None = None
     checks: tuple[str, ...] = ()
+    of_jobs: bool = False
 
     @property
     def check(self) -> str:
@@ -93,6 +95,8 @@ def _row(
     author: Author = Author.CONTROLLER,
     shared_from: int | None = None,
     checks: tuple[str, ...] = (),
+    *,
+    of_jobs: bool = False,
 ) -> ReasonRow:
     """Return a row of the table."""
     return ReasonRow(
@@ -104,6 +108,7 @@ def _row(
         author=author,
         shared_from=shared_from,
         checks=checks,
+        of_jobs=of_jobs,
     )
 
 
@@ -123,15 +128,33 @@ ROWS = (
         Response.CHECK,
         Author.NODE,
         checks=_STUCK,
+        of_jobs=True,
     ),
-    _row(9, "step_not_running", r"Job step not running( \(JobId=.{1,80}\))?", _WORKLOAD, Response.CHECK, Author.NODE),
+    _row(
+        9,
+        "step_not_running",
+        r"Job step not running( \(JobId=.{1,80}\))?",
+        _WORKLOAD,
+        Response.CHECK,
+        Author.NODE,
+        of_jobs=True,
+    ),
     _row(10, "prolog_error", r"Prolog error", _INFRA, Response.LAUNCH, shared_from=_SCRIPT_BUG),
     _row(11, "job_env", r"Job env setup error", _CONFIG, Response.TELL),
     _row(12, "epilog_error", r"Epilog error", _INFRA, Response.LAUNCH, shared_from=_SCRIPT_BUG),
     _row(13, "prolog_epilog", r"Prolog/Epilog failure", _INFRA, Response.LAUNCH, shared_from=_SCRIPT_BUG),
-    _row(14, "batch_complete", r"batch job complete failure", _STORAGE, Response.LAUNCH, checks=_SPOOL),
+    _row(14, "batch_complete", r"batch job complete failure", _STORAGE, Response.LAUNCH, checks=_SPOOL, of_jobs=True),
     _row(15, "duplicate_jobid", r"Duplicate jobid", _CONFIG, Response.RESTART_SLURMD),
-    _row(16, "spool_full", r"SlurmdSpoolDir is full", _STORAGE, Response.LAUNCH, Author.NODE, checks=_SPOOL),
+    _row(
+        16,
+        "spool_full",
+        r"SlurmdSpoolDir is full",
+        _STORAGE,
+        Response.LAUNCH,
+        Author.NODE,
+        checks=_SPOOL,
+        of_jobs=True,
+    ),
     _row(17, "switch_postfini", r"switch_g_job_postfini failed", _INFRA, Response.REBOOT, Author.NODE),
     _row(18, "core_count", r"Bad core count", _CONFIG, Response.TELL),
     _row(19, "no_address", r"NO NETWORK ADDRESS FOUND", _CONFIG, Response.TELL),
@@ -205,7 +228,7 @@ def breaks_launches(case: Case) -> bool:
     return case.check in _LAUNCHES or _response(case) is Response.LAUNCH
 
 
-_OF_JOBS = frozenset(row.check for row in ROWS if row.kind is Kind.WORKLOAD)
+_OF_JOBS = frozenset(row.check for row in ROWS if row.of_jobs)
 
 
 def is_of_jobs(check: str) -> bool:

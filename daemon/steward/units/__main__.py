@@ -5,6 +5,8 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from steward.model.text import cause_and_file
+
 _UNITS = {
     "head": ("stewardd.service",),
     "agent": ("steward-agent.service", "run-steward-jobs.mount"),
@@ -46,7 +48,7 @@ def main() -> int:
     try:
         written = install(arguments.daemon, arguments.root, Path(sys.executable).parent)
     except OSError as error:
-        print(f"cannot install the units: {error}; run this as root", file=sys.stderr)
+        print(f"cannot install the units: {cause_and_file(error)}; run this as root", file=sys.stderr)
         return 1
     print("\n".join(str(file) for file in written))
     return 0

@@ -70,6 +70,8 @@ class NodeVerdict:
     next: str = ""
 
 
+_REBOOTS = "Slurm gives it back after its reboot"
+
 _Look = Callable[[NodeName, Node | None, Draft], NodeVerdict | None]
 
 
@@ -204,6 +206,9 @@ def _of_foreign(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict
         return None
     reason = node.reason
     evidence = f'"{reason.text}" by {reason.user or "?"}' if reason else "out of service without a reason"
+    if REBOOTS & node.flags:
+        since = reason.at if reason and reason.at else None
+        return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm reboots it: {evidence}", since=since, next=_REBOOTS)
     return NodeVerdict(
         word=Word.FOREIGN,
         evidence=evidence,
@@ -306,12 +311,11 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
     if node is not None and node.mark == SPARE:
         return NodeVerdict(word=Word.FINE, evidence="a spare", next="serves when a broken static node needs it")
     if node is not None and node.mark is not None and (node.is_drain or node.is_down):
-        reboots = "Slurm gives it back after its reboot"
         return NodeVerdict(
             word=Word.IN_REPAIR,
             evidence="Steward drained it (reason steward:...)",
             since=node.reason.at if node.reason else None,
-            next=reboots if REBOOTS & node.flags else "given back again: Slurm's controller forgot that it was",
+            next=_REBOOTS if REBOOTS & node.flags else "given back again: Slurm's controller forgot that it was",
         )
     if node is not None and node.is_down and node.is_powered:
         return _down(node)

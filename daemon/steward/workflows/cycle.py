@@ -44,6 +44,7 @@ _SHIM_LIMIT_S = 60.0
 _LONG_TURN_S = 30.0
 """A turn that takes longer is reported: reads are made beside it, and commands of Slurm have their own limit."""
 _LONGEST_WHY = 300
+_LAST_WRITES = 2
 _TELL_S = 10.0
 """A standstill that lasts longer becomes an event."""
 
@@ -187,6 +188,7 @@ class Cycle:
         try:
             snapshot = self._turn(rung)
         except ClockSetBack:
+            self._leave_memory()
             raise
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
@@ -202,6 +204,20 @@ class Cycle:
             self._turn_began = None
         self._free_shims()
         return _AFTER_FAILURE_S
+
+    def _leave_memory(self) -> None:
+        """Write all of memory for the next head, if the store takes it."""
+        memory = self._memory
+        if memory is None:
+            return
+        # a store that was mended since the last commit has lost rows, and the first write is what finds a damage
+        for _ in range(_LAST_WRITES):
+            try:
+                self._parts.journal.begin(memory, (), ())
+            except Exception as error:
+                log.warning("the memory is not written once more: %s", error)
+            else:
+                return
 
     def _stand(self, why: str) -> None:
         """Note that a turn failed; if failures last, write an event, if the store takes it."""

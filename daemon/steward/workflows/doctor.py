@@ -9,7 +9,7 @@ from pathlib import Path
 from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
 from steward.model.node_names import expand_nodes, fold
-from steward.model.observed import AgentDetail, AgentView
+from steward.model.observed import REFUSED_BY_AGENT, AgentDetail, AgentView
 from steward.model.text import printable
 
 _PLACES = "partitions"
@@ -262,12 +262,28 @@ def judge_agents(
     strangers = sorted(connected - set(nodes))
     others = sorted(name for name in connected if name in details and details[name].version != version)
     skewed = sorted(name for name in connected if name in details and abs(details[name].skew_s or 0.0) > _SKEW_S)
+    refusing = {name: why for name in missing if (why := _refusal(views.get(name)))}
     return [
+        *([_refusing(refusing)] if refusing else []),
         _missing(missing, len(nodes), has_met=not is_new),
         *([_strangers(strangers)] if strangers else []),
         _versions(others, version),
         _clocks(skewed),
     ]
+
+
+def _refusal(view: AgentView | None) -> str:
+    """Return what an agent said when it refused this head; empty if it did not."""
+    return view.lost_why if view is not None and view.lost_why.startswith(REFUSED_BY_AGENT) else ""
+
+
+def _refusing(whys: Mapping[NodeName, str]) -> DoctorLine:
+    """Return the line about agents that do not believe this head."""
+    first = min(whys)
+    remedy = (
+        "run stewardd as SlurmUser, name it in cluster.slurm_user on the nodes too, and give all hosts one MUNGE key"
+    )
+    return bad("agents", f"on {_names(sorted(whys))}: {whys[first]}", remedy)
 
 
 def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[DoctorLine]:

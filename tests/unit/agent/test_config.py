@@ -1,6 +1,7 @@
 """The agent's part of the settings file; it must mean what the head reads in it."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,16 @@ def test_values_are_read_with_their_types() -> None:
     [
         ({"agent": {"hed": "x:1"}}, "steward.toml: agent.hed: unknown key"),
         ({"checks": {"dsk": {}}}, "steward.toml: checks.dsk: there is no check `dsk`; did you mean disk?"),
-        ({"agent": {"head": 5}}, "steward.toml: agent.head = 5: use a str"),
-        ({"agent": {"check_interval_s": "5"}}, "agent.check_interval_s = '5': use a number"),
-        ({"agent": {"check_interval_s": True}}, "agent.check_interval_s = True: use a number"),
+        ({"agent": {"head": 5}}, "steward.toml: agent.head = 5: use a string"),
+        ({"agent": {"check_interval_s": "5"}}, 'agent.check_interval_s = "5": use a number'),
+        ({"agent": {"check_interval_s": True}}, "agent.check_interval_s = true: use a number"),
         ({"agent": {"head": "h"}}, "write HOST:PORT"),
         ({"agent": {"head": "h:99999"}}, "write HOST:PORT"),
-        ({"agent": 3}, "steward.toml: agent = 3: use a dict"),
+        ({"agent": 3}, "steward.toml: agent = 3: use a table"),
+        ({"agent": {"restart_units": "a"}}, 'agent.restart_units = "a": use a list'),
+        ({"agent": {"head": date(2026, 1, 1)}}, 'agent.head = "2026-01-01": use a string'),
         ({"checks": {"disk": {"paths": "/"}}}, 'checks.disk.paths = "/": use a list of strings'),
-        ({"checks": 3}, "steward.toml: checks = 3: use a dict"),
+        ({"checks": 3}, "steward.toml: checks = 3: use a table"),
     ],
 )
 def test_a_wrong_key_or_type_is_named_with_a_remedy(tables: dict[str, Any], message: str) -> None:

@@ -21,7 +21,7 @@ from steward.adapters.wire.frames import (
     dial,
 )
 from steward.adapters.wire.handshake import Terms
-from steward.agent.link import LAST_BACKOFF_S, HeadLink, backoff_s
+from steward.agent.link import LAST_BACKOFF_S, HeadLink, HeadSilence, backoff_s
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S
 from tests.fakes.wires import HELLO, greet_agent, greet_head, sealer
@@ -58,6 +58,7 @@ class Head:
         self.port = 0
         self.ahead_s = 0.0
         self.beats = 0
+        self.answered = 0
         self.left: object = None
         """What an agent said that ends with it."""
         self.ended = asyncio.Event()
@@ -88,7 +89,9 @@ class Head:
             self.left = frame["leaves"]
         elif frame["t"] == "beat":
             self.beats += 1
-            await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
+            if "sent" in frame:
+                self.answered += 1
+                await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
         else:
             self.heard.put_nowait(frame)
 
@@ -249,6 +252,40 @@ def test_a_head_that_freezes_is_left_and_tried_again() -> None:
         await until(lambda: scene.link.away_since is None and scene.link.skew_s is not None)
 
     run(story, terms=IMPATIENT)
+
+
+def asked(silence: HeadSilence, beats: int) -> list[bool]:
+    return [silence.next_asks() for _ in range(beats)]
+
+
+def test_a_head_that_speaks_is_not_asked_to_until_it_is_silent_for_three_seconds() -> None:
+    silence = HeadSilence(Terms(interval_s=0.5, late_after_s=3.0, now=0.0))
+    assert asked(silence, 1) == [True], "a new connection measures the clocks"
+    silence.heard()
+    assert asked(silence, 7) == [False] * 6 + [True]
+    silence.heard()
+    assert asked(silence, 12) == [False] * 6 + [True] * 6
+    with pytest.raises(Gone, match="silent for 3 s, though asked"):
+        silence.next_asks()
+
+
+@pytest.mark.parametrize(("interval_s", "late_after_s"), [(4.0, 12.0), (40.0, 120.0)])
+def test_on_a_large_site_each_of_the_rare_heartbeats_is_answered(interval_s: float, late_after_s: float) -> None:
+    silence = HeadSilence(Terms(interval_s=interval_s, late_after_s=late_after_s, now=0.0))
+    assert asked(silence, 3) == [True] * 3
+    with pytest.raises(Gone):
+        silence.next_asks()
+    silence.heard()
+    assert asked(silence, 3) == [True] * 3
+
+
+def test_most_heartbeats_wake_the_agent_once_because_they_are_not_answered() -> None:
+    async def story(scene: Scene) -> None:
+        await until(lambda: scene.head.beats >= 20)
+        assert scene.head.answered == 1
+        assert scene.link.away_since is None
+
+    run(story)
 
 
 def test_a_head_that_comes_back_on_its_port_is_found_again() -> None:

@@ -4,77 +4,26 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from steward.adapters.node.setup_dir import SetupDir
-from steward.adapters.offload import Threads
 from steward.adapters.proc import every, look
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.order_messages import order_frames, setup_of
-from steward.agent.setup import CUT_OFF, Setups
-from steward.model.agent_action import SetUpNode
-from steward.model.setup import SetupReport, SetupState
+from steward.agent.setup import CUT_OFF
 from steward.ports import Retryable
-from tests.fakes.agent_parts import FakeHead
-from tests.fakes.clock import FakeClock
+from tests.fakes.setup_bench import DONE, FAILED, RUNNING, Bench, an_agent
 from tests.fakes.setups import NodeDisk
 from tests.fakes.until import comes_true
 
 pytestmark = pytest.mark.timeout(300)
 
-DONE, FAILED, RUNNING = SetupState.SUCCEEDED, SetupState.FAILED, SetupState.RUNNING
-
 
 @pytest.fixture
 def disk(tmp_path: Path) -> NodeDisk:
     return NodeDisk(home=tmp_path)
-
-
-class Bench:
-    """One life of an agent: what its head was told."""
-
-    def __init__(self, disk: NodeDisk, threads: Threads | None = None) -> None:
-        self.head = FakeHead()
-        threads = threads or Threads(1)
-        self.setups = Setups(disk.root, here=disk.here, head=self.head, start=disk, threads=threads, clock=FakeClock())
-
-    def order(self, order: SetUpNode) -> None:
-        for frame in order_frames(order):
-            self.setups.hear(frame)
-
-    def reports(self, token: str = "t1") -> list[SetupReport]:
-        told = [setup_of(frame) for frame in self.head.told if frame["t"] == "setup"]
-        return [report for report in told if report.token == token]
-
-    def state(self, token: str = "t1") -> SetupState | None:
-        found = self.reports(token)
-        return found[-1].state if found else None
-
-    @property
-    def log(self) -> str:
-        text = ""
-        for frame in self.head.told:
-            if frame["t"] == "setup_log":
-                text = text[: frame["offset"]] + frame["text"]
-        return text
-
-    async def until_over(self, token: str = "t1") -> None:
-        await comes_true(f"{token} is over", lambda: self.state(token) in (DONE, FAILED))
-
-
-@contextlib.asynccontextmanager
-async def an_agent(disk: NodeDisk) -> AsyncIterator[Bench]:
-    bench = Bench(disk)
-    task = asyncio.ensure_future(bench.setups.run())
-    try:
-        yield bench
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def test_the_head_hears_each_state_and_the_whole_log(disk: NodeDisk) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from steward.adapters.offload import Threads
 from steward.agent.setup import POLL_S
+from tests.fakes.setup_bench import Bench, an_agent
 from tests.fakes.setups import NodeDisk
 from tests.fakes.until import comes_true
-from tests.unit.agent.test_setup import Bench, an_agent
 
 pytestmark = pytest.mark.timeout(300)
 

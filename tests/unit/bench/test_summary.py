@@ -2,16 +2,7 @@
 
 import pytest
 
-from tests.bench.summary import (
-    FAILED_BOTH,
-    FAILED_OURS,
-    FAILED_PLAIN,
-    Sample,
-    expedited_line,
-    percentile,
-    ratio,
-    summarize,
-)
+from tests.bench.summary import Sample, percentile, ratio, summarize
 
 NAME = "kill to batch, spare outside"
 
@@ -41,10 +32,3 @@ def test_plain_slurm_is_compared_by_medians_and_has_no_goal() -> None:
     summaries = summarize([sample(2.0), sample(4.0)], [300.0, 600.0])
     assert ratio(summaries) == pytest.approx(150.0)
     assert summaries[-1].is_good
-
-
-def test_slurms_expedited_requeue_is_compared_by_medians_where_it_was_measured() -> None:
-    took = {FAILED_OURS: 2.0, FAILED_BOTH: 0.6, FAILED_PLAIN: 0.5}
-    found = summarize([Sample(scenario=name, goal_s=None, seconds=seconds) for name, seconds in took.items()], [])
-    assert "Steward 4.0, both together 1.2" in expedited_line(found)
-    assert expedited_line(found[:2]) == ""

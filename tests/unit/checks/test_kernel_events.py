@@ -7,7 +7,7 @@ from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, KernelEvent
 from steward.checks.kernel_log import judge
 from steward.checks.kernel_log.signatures import Sign
 from steward.model.health import Advice, Finding, Outcome, Severity
-from tests.unit.checks.kernel_corpus import CHANGED, XID
+from tests.builders.kernel_corpus import CHANGED, XID
 
 F, D, S, I = Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT, Severity.INFO  # noqa: E741
 DAY = 86400.0

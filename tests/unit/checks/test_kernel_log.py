@@ -13,7 +13,7 @@ from steward.checks.kernel_log.signatures import Sign
 from steward.checks.limits import Limits
 from steward.checks.xid import APPLICATION, FABRIC, HARDWARE, NOISE, PORT, STALLED
 from steward.model.health import Advice, Outcome, Scope, Severity
-from tests.unit.checks.kernel_corpus import BAD, FORGED, REPORTED, SHARED, SILENT, XID
+from tests.builders.kernel_corpus import BAD, FORGED, REPORTED, SHARED, SILENT, XID
 
 STARTS = sorted({line[:at] for line, *_ in BAD for at in (12, 40)} | {line[:40] for line in REPORTED})
 

@@ -8,8 +8,8 @@ import pytest
 from steward.checks.kernel_log import MAX_LINE, judge
 from steward.checks.kernel_log.signatures import Sign
 from steward.model.health import Severity
-from tests.unit.checks.kernel_corpus import BAD, REPORTED, SHARED, XID
-from tests.unit.checks.kernel_names import FIRST, STRANGE, WITHIN, task_shown
+from tests.builders.kernel_corpus import BAD, REPORTED, SHARED, XID
+from tests.builders.kernel_names import FIRST, STRANGE, WITHIN, task_shown
 
 LONGEST = 15
 """Bytes of a name (TASK_COMM_LEN without its end)."""

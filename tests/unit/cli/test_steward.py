@@ -74,7 +74,7 @@ def test_nodes_are_shown_with_their_verdict_and_what_comes_next(api: ApiBench) -
     api.show(a_cluster(3).drained("n1", "fan").failing("n2", Severity.FATAL))
     header, first, second, third = steward(api, "nodes").output.splitlines()
     assert header.split()[:6] == ["NODE", "STATE", "VERDICT", "SINCE", "EVIDENCE", "NEXT"]
-    assert " foreign " in first
+    assert " drained by admin " in first
     assert " degraded " in second
     assert "kernel_log: Xid 79" in second
     assert "replaced" in second

@@ -9,7 +9,7 @@ from steward.adapters.wire.frames import ALONE, MAX_FRAME, WITH_ALL, WITH_HOST, 
 from steward.adapters.wire.messages import report_frame
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
-from steward.ports import PortError
+from steward.ports import Permanent, PortError
 from tests.fakes.hub_bench import a_hub, a_machine, hello
 from tests.fakes.until import FACT_S, comes_true
 from tests.fakes.wires import sealer
@@ -100,6 +100,19 @@ def test_an_agent_that_the_head_hangs_up_on_is_known_to_be_alive() -> None:
     asyncio.run(story())
 
 
+def test_an_agent_that_refuses_the_head_says_why_before_it_hangs_up() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            with pytest.raises(Permanent):
+                await bench.connect(by=sealer(bench.munged, trusted=frozenset({4242})))
+            await comes_true("it is lost", lambda: not bench.view().connected)
+            why = "its agent refuses this head: a credential of uid 0 was refused; only uids [4242] are accepted"
+            assert bench.view().lost_why == why
+            assert bench.view().dialled_at == bench.view().lost_at, "it is alive"
+
+    asyncio.run(story())
+
+
 def test_the_beats_interval_grows_with_the_cluster() -> None:
     async def story() -> None:
         async with a_hub(heartbeat_s=1.0) as bench:
@@ -120,6 +133,20 @@ def test_a_heartbeat_is_answered_with_the_heads_clock() -> None:
             await channel.beat(sent=1999.5)
             assert await channel.receive() == {"t": "beat", "echo": 1999.5, "now": 2000.0}
             assert bench.hub.beats == 1
+
+    asyncio.run(story())
+
+
+def test_a_heartbeat_that_asks_for_no_answer_is_heard_and_not_answered() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            bench.clock.at = 2000.0
+            for _ in range(3):
+                await channel.beat(lives=1999.0)
+            await channel.beat(sent=1999.5)
+            assert await channel.receive() == {"t": "beat", "echo": 1999.5, "now": 2000.0}
+            assert bench.hub.beats == 4
 
     asyncio.run(story())
 

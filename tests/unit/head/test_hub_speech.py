@@ -19,9 +19,9 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.model.witness import Address, PeerWord, Witness, WitnessSeen
 from steward.ports import Stale
+from tests.fakes.applier import an_ask
 from tests.fakes.hub_bench import HubBench, a_hub, hello
 from tests.fakes.until import comes_true
-from tests.unit.workflows.test_apply import an_ask
 
 N1 = NodeName("n1")
 BAD = Finding(check="disk", outcome=Outcome.FAILED, severity=Severity.FATAL, text="gone")

@@ -11,7 +11,7 @@ from steward.adapters.wire.frames import pack, unpack
 from steward.adapters.wire.handshake import until_beat
 from steward.adapters.wire.seal import times
 from steward.head.choose import Fleet, fleet
-from steward.head.link import beat_in, reply
+from steward.head.link import Beat, beat_in, reply
 from steward.head.watch import Wheel
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Slot
@@ -37,7 +37,9 @@ def test_the_wheel_gives_a_thing_back_within_a_tick_after_it_is_due_and_once(due
 
 @given(sent=TIMES)
 def test_a_heartbeat_is_read_as_json_would_read_it(sent: float) -> None:
-    assert beat_in(pack({"t": "beat", "sent": sent, "seal": "0f"})) == (sent, times(sent), "0f")
+    for key in ("sent", "lives"):
+        asks = key == "sent"
+        assert beat_in(pack({"t": "beat", key: sent, "seal": "0f"})) == Beat(sent, times(sent), "0f", asks)
 
 
 @given(echo=TIMES, now=TIMES)

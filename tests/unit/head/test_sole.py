@@ -1,11 +1,12 @@
 """Two heads by mistake: each would carry out what the other one plans, out of one store."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from steward.head.serve import sole
+from steward.head.serve import listen, sole
 from steward.ports import Permanent, Retryable
 
 
@@ -32,3 +33,14 @@ def test_a_state_dir_that_cannot_be_made_is_told_with_its_remedy(tmp_path: Path)
         sole(tmp_path / "file" / "state"),
     ):
         pytest.fail("there is no such place")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1"])
+def test_an_address_that_cannot_be_had_is_told_with_its_setting_and_the_remedy(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"{host}:{taken.getsockname()[1]}"
+        with pytest.raises(Permanent) as refused:
+            listen("http", where)
+    assert str(refused.value).startswith(f"head.http = {where}: ")
+    assert str(refused.value).endswith("; end what listens there (`ss -ltnp`), or set another address of this host")
+    assert not set("('[") & set(str(refused.value).removesuffix("(`ss -ltnp`), or set another address of this host"))

@@ -9,7 +9,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume_mode import ResumeMode
 from tests.builders.picture import ON, T0, USER, Picture, a_cluster, n, names
-from tests.unit.policy.test_slurm_faults import slurm_drains
+from tests.builders.slurm_drains import slurm_drains
 
 HELD: dict[str, Any] = {
     "state": JobState.PENDING,

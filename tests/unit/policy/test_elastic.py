@@ -8,7 +8,7 @@ import pytest
 from steward.model.action import CancelReplica, RequeueJob
 from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.desired import ElasticPolicy
-from steward.model.elastic import Activity, Cause, RunPhase
+from steward.model.elastic import Activity, Cause, RunPhase, replica_comment
 from steward.model.fit import MISSING, Fit, FitState, Question
 from steward.model.ids import JobId
 from steward.model.job import JobState
@@ -17,6 +17,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
 from steward.policy.elastic.replicas import FIT_S
+from steward.policy.facts.turn_share import AT_ONCE
 from steward.policy.job.exclude import is_short_without
 from steward.views.explain_group import run_lines
 from tests.builders.picture import USER, a_cluster, n
@@ -599,3 +600,26 @@ def test_nodes_of_its_replicas_count_as_free_for_a_run_whose_base_lost_one() -> 
     assert not is_short_without(lost, job, memory, draft)
     alone = replace(job, id=JobId(99))
     assert is_short_without(lost, alone, memory, draft)
+
+
+@pytest.mark.parametrize("is_orphan", [False, True])
+def test_a_user_who_submits_hundreds_of_replicas_by_himself_has_them_ended_a_few_in_a_turn(*, is_orphan: bool) -> None:
+    """Each is a command of its own: the answers to other users' shims would wait for all of them."""
+    world = grown()
+    base = world.picture.seen.jobs[RUN]
+    waiting = replace(base, state=JobState.PENDING, nodes=frozenset(), batch_host=None, started=None, submitted=0.0)
+    run = JobId(99) if is_orphan else RUN
+    theirs = {
+        JobId(1000 + number): replace(waiting, id=JobId(1000 + number), comment=replica_comment(run, f"x{number}"))
+        for number in range(200)
+    }
+    world.picture = world.picture.see(jobs={**world.picture.seen.jobs, **theirs})
+    ended = list[int]()
+    for _ in range(40):
+        plan = world.picture.plan()
+        gone = {each.job for each in plan.actions if isinstance(each, CancelReplica)}
+        assert len(gone) <= AT_ONCE
+        ended += gone
+        left = {id: job for id, job in world.picture.seen.jobs.items() if id not in gone}
+        world.picture = replace(world.picture, memory=plan.memory).see(jobs=left).after(5.0)
+    assert set(theirs) <= set(ended)

@@ -19,8 +19,8 @@ from steward.policy.draft import Draft
 from steward.views.explain import explain_job, explain_node, job_warning
 from steward.views.node_verdict import node_verdict
 from tests.builders.picture import T0, Picture, a_cluster, n, names
+from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
-from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def of_node(picture: Picture, name: str) -> str:

@@ -15,8 +15,8 @@ from steward.model.reservation import Reservation, hot_name
 from steward.policy.draft import Draft
 from steward.policy.job.keep import BLOCKED_S
 from steward.views.explain_fit import NOT_ASKED, lack_lines
+from tests.builders.kept import NAME, J, full, n2_is_back, rival, waiting
 from tests.builders.picture import Picture, names
-from tests.unit.policy.test_keep import NAME, J, full, n2_is_back, rival, waiting
 
 Slurm = Callable[[Question], Fit]
 NOW = Fit(state=FitState.NOW, nodes=names("n1", "n3", "n4"))

@@ -24,7 +24,7 @@ from steward.model.node import Reason
 from steward.views.explain import explain_node
 from tests.builders.deep import reserved
 from tests.builders.picture import Picture, a_cluster, n
-from tests.unit.policy.test_slurm_faults import slurm_drains
+from tests.builders.slurm_drains import slurm_drains
 
 PROLOG = "Prolog error"
 BROKEN = (PROLOG, "Epilog error", "Prolog/Epilog failure", "batch job complete failure", "SlurmdSpoolDir is full")

@@ -37,7 +37,7 @@ def test_the_other_nodes_are_told_once_they_take_longer_than_healthy_ones() -> N
     assert orders(begins.after(0.2)) == []
     (order,) = orders(begins.after(0.31))
     assert (order.job, order.nodes, order.restart, order.before) == (7, names("n2", "n3"), 0, T0)
-    assert "n1: case" in order.why.evidence[0]
+    assert "waits there for n1 (case " in order.why.text
 
 
 def test_the_head_looks_again_when_it_is_time() -> None:

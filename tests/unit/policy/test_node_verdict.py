@@ -138,6 +138,14 @@ def test_somebody_elses_drain_is_foreign_whatever_fails() -> None:
     assert "state=resume" in said.next
 
 
+@pytest.mark.parametrize("flag", ["REBOOT_REQUESTED", "REBOOT_ISSUED"])
+def test_a_node_that_slurm_reboots_for_a_person_waits_for_slurm(flag: str) -> None:
+    picture = a_cluster().drained("n2", "Reboot ASAP").node("n2", flags={"DRAIN", flag})
+    said = of(picture)
+    assert (said.word, said.evidence) == (Word.UNWATCHED, 'Slurm reboots it: "Reboot ASAP" by root')
+    assert said.next == "Slurm gives it back after its reboot"
+
+
 def test_an_admins_command_is_not_foreign() -> None:
     picture = a_cluster().drained("n2", "Action:Replace")
     assert of(picture.then(1)).word is Word.IN_REPAIR

@@ -14,6 +14,7 @@ from steward.model.job import JobState
 from steward.model.node import NodeBase
 from tests.builders.picture import ON, Picture, n
 from tests.builders.quota import LISTS, WEAK
+from tests.builders.quota_lent import all_lent, gone_in
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
 
@@ -233,21 +234,6 @@ def test_a_start_time_that_its_user_set_is_waited_for() -> None:
     picture = was_evicted(WEAK).change_job(3, eligible=was_evicted(WEAK).now + 900)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)
-
-
-def all_lent(can: Capabilities) -> Picture:
-    """Of two machines team a owns one and has borrowed the other, job by job; team b runs nothing."""
-    site = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
-    return settled(runs(site, 3, "a", 2, "b", "n2", started=2000.0))
-
-
-def gone_in(picture: Picture, turns: int) -> set[int]:
-    """The jobs that were signalled or requeued in so many turns of two seconds."""
-    gone: set[int] = set()
-    for _ in range(turns):
-        picture, actions = done(picture.after(1.0))
-        gone |= {each.job for each in actions if isinstance(each, SignalJob | RequeueJob)}
-    return gone
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from steward.model.partition import Partition, PartitionState
 from steward.model.quota import Wrote
 from tests.builders.picture import Picture
 from tests.builders.quota import WEAK
+from tests.builders.quota_lent import gone_in
 from tests.builders.quota_site import a_site, own, runs, settled, waits
-from tests.unit.policy.test_quota_evict import gone_in
 
 ANN, BOB = 5001, 5002
 SMALL = Qos(name="small", limits={"gres/gpu": 1})

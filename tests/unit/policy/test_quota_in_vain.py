@@ -15,6 +15,7 @@ from steward.model.quota import Wrote
 from steward.workflows.set_back import earlier
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
+from tests.builders.quota_lent import all_lent, gone_in
 from tests.builders.quota_site import (
     a_site,
     borrowed_and_wanted_back,
@@ -26,7 +27,6 @@ from tests.builders.quota_site import (
     waits,
     with_partition,
 )
-from tests.unit.policy.test_quota_evict import all_lent, gone_in
 
 
 def gone_at_the_end(picture: Picture, after_s: float = 61.0) -> list[tuple[type, int]]:

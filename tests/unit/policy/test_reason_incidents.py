@@ -18,7 +18,7 @@ from steward.views.explain import explain_node
 from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved
 from tests.builders.picture import T0, Picture, a_cluster, n
-from tests.unit.policy.test_slurm_faults import slurm_drains
+from tests.builders.slurm_drains import slurm_drains
 
 EPILOG = "Epilog error"
 ALL = tuple(f"n{i}" for i in range(1, 7))

@@ -6,27 +6,16 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import NudgeJob, RequeueJob
+from steward.model.action import RequeueJob
 from steward.model.agent_action import Action
 from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Step
-from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation
 from steward.views.explain import explain_job
 from tests.builders.picture import ON, T0, USER, Picture, a_cluster, names
-
-J = JobId(7)
-
-
-def nudges(picture: Picture) -> list[NudgeJob]:
-    return [a for a in picture.plan().actions if isinstance(a, NudgeJob)]
-
-
-def by_slurm(count: int = 6) -> Picture:
-    """n2 died, was marked down, and Slurm put the job back into the queue; the second in which that was is over."""
-    return a_cluster(count).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(1.1)
+from tests.builders.requeued import J, by_slurm, nudges
 
 
 def test_a_job_that_slurm_requeued_is_nudged_at_once_and_kept_off_the_dead_node() -> None:
@@ -481,3 +470,22 @@ def test_a_first_run_that_failed_between_two_looks_is_looked_into() -> None:
     assert gone.memory.jobs[J].resumes == 1
     old = never_seen_running(lost, nodes=names("n1", "n2"), started=T0 - 9000, **{**ended, "ended": T0 - 8000})
     assert old.then().memory.jobs == {}
+
+
+def test_a_job_is_not_started_in_the_second_in_which_it_ended() -> None:
+    picture = a_cluster().job().opted_in().then(0.4).requeued()
+    assert nudges(picture.then(0.6)) == []
+    assert len(nudges(picture.then(0.65))) == 1
+
+
+def test_a_job_whose_run_was_seen_to_end_in_an_earlier_second_is_nudged_as_soon_as_it_is_clean() -> None:
+    ends = a_cluster().job().opted_in().then(0.4).requeued().change_job(flags=frozenset({"COMPLETING"}))
+    clean = ends.then(0.8).change_job(flags=frozenset())
+    assert len(nudges(clean)) == 1
+
+
+def test_a_job_that_is_clean_in_the_second_in_which_its_run_ended_waits_for_the_next() -> None:
+    ends = a_cluster().job().opted_in().then(0.2).requeued().change_job(flags=frozenset({"COMPLETING"}))
+    clean = ends.then(0.5).change_job(flags=frozenset())
+    assert nudges(clean) == []
+    assert len(nudges(clean.then(0.35))) == 1

@@ -6,47 +6,19 @@ from typing import Any
 import pytest
 
 from steward.model.action import AnswerAsk, CheckNow, NudgeJob, RequeueJob, SignalJob
-from steward.model.agent_action import Action
 from steward.model.ask import Answer, AskKind
-from steward.model.ids import AskId, JobId
+from steward.model.ids import AskId
 from steward.model.job import JobState
 from steward.model.job_report import Lean, Progress
 from steward.model.observed import Freshness
-from steward.model.resume import Decision, JobMemory
-from steward.model.resume_mode import ResumeMode
+from steward.model.resume import Decision
 from steward.model.resume_policy import ResumeDefault, ResumePolicy
 from steward.policy.job.options import resume_facts
 from tests.builders.failures import a_sign
 from tests.builders.picture import T0, USER, Picture, a_cluster, n, names
+from tests.builders.resumed import THREE, J, failed, memory, mode, opted, rules, wishes
 
-J = JobId(7)
 DAY_S = 86_400.0
-THREE = ("n1", "n2", "n3")
-
-
-def mode(text: str) -> ResumeMode:
-    return ResumeMode.parse(text)
-
-
-def opted(text: str, **job: Any) -> Picture:
-    return a_cluster().job(**job).opted_in(mode=mode(text)).then()
-
-
-def failed(text: str, kind: AskKind = AskKind.BATCH, **ask: Any) -> Picture:
-    """Its nodes were checked and are fine."""
-    return opted(text).ask(kind, mode=mode(text), **ask).then(0.1).checked(*THREE)
-
-
-def wishes(picture: Picture, kind: type[Action]) -> list[Action]:
-    return [action for action in picture.plan().actions if isinstance(action, kind)]
-
-
-def memory(picture: Picture) -> JobMemory:
-    return picture.plan().memory.jobs[J]
-
-
-def rules(picture: Picture) -> list[str]:
-    return [attempt.why.rule for attempt in memory(picture).attempts]
 
 
 def test_any_requeues_a_script_that_failed_on_good_nodes_after_they_were_checked() -> None:
@@ -408,3 +380,30 @@ def test_launch_failures_that_slurm_requeues_count_as_resumes() -> None:
     (nudge,) = wishes(held, NudgeJob)
     assert isinstance(nudge, NudgeJob)
     assert nudge.release
+
+
+GRES = replace(
+    a_sign(
+        Lean.AMBIGUOUS, "srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification"
+    ),
+    sign="slurm.gres",
+)
+
+
+def test_a_resumed_run_whose_devices_slurm_forgot_is_brought_back_and_no_node_is_blamed() -> None:
+    """22.05 breaks its record of a job's devices when several of its nodes are lost at once."""
+    first = failed("1", signs=(GRES,), status=1 << 8)
+    assert not wishes(first, RequeueJob), "the user may ask for what there is not"
+    assert wishes(first, AnswerAsk)
+    resumed = opted("1").change_job(restarts=1)
+    mem = replace(resumed.memory.jobs[J], restarts=1, resumes=1)
+    resumed = replace(resumed, memory=replace(resumed.memory, jobs={J: mem}))
+    again = (
+        resumed.ask(AskKind.BATCH, mode=mode("1"), restart=1, signs=(GRES,), status=1 << 8).then(0.1).checked(*THREE)
+    )
+    assert [type(a) for a in again.plan().actions] == [RequeueJob]
+    attempt = memory(again).attempts[-1]
+    assert (attempt.culprits, attempt.why.evidence[0]) == (
+        frozenset(),
+        "n1: Slurm's record of the job's devices was broken when it began anew",
+    )

@@ -29,16 +29,18 @@ from steward.policy.job.keep import GOES_ON_S
 from steward.policy.job.options import resume_facts
 from steward.views.explain import explain_job, job_warning
 from steward.views.explain_group import run_lines
+from tests.builders import kept as keep
 from tests.builders.capacity import NODE
 from tests.builders.failures import a_failure, a_sign, against, an_exit
 from tests.builders.picture import T0, Picture, a_cluster, n, names
+from tests.builders.requeued import by_slurm
 from tests.builders.sentences import ROOT, Case, Row, lacking
+from tests.builders.slurm_drains import slurm_drains
 from tests.fakes.elastic_world import QUICK, ElasticWorld
 from tests.unit.policy import test_broken_launch as launch
 from tests.unit.policy import test_fits as fits
 from tests.unit.policy import test_give_back as give_back
 from tests.unit.policy import test_hang as hang
-from tests.unit.policy import test_keep as keep
 from tests.unit.policy import test_late_evidence as late
 from tests.unit.policy import test_late_requeue as late_requeue
 from tests.unit.policy import test_let_go as let_go
@@ -47,7 +49,6 @@ from tests.unit.policy import test_parts as parts
 from tests.unit.policy import test_requeued as requeued
 from tests.unit.policy import test_siblings as siblings
 from tests.unit.policy import test_slots_leaving as leaves
-from tests.unit.policy.test_slurm_faults import slurm_drains
 from tests.unit.policy.test_unbegun import waiting as never_ran
 
 J = JobId(7)
@@ -115,7 +116,7 @@ def the_job_waits() -> Picture:
 
 
 def in_queue(**job: Any) -> Picture:
-    return requeued.by_slurm().change_job(**job)
+    return by_slurm().change_job(**job)
 
 
 def task_ended(picture: Picture, status: int, ago_s: float) -> Picture:

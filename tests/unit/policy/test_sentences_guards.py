@@ -27,6 +27,7 @@ from tests.unit.policy import test_lemons as lemons
 from tests.unit.policy import test_node_verdict as verdict
 from tests.unit.policy import test_repair as repair
 from tests.unit.policy import test_silence as silence
+from tests.unit.policy import test_slurm_faults as faults
 from tests.unit.policy.test_sentences_cases import (
     BAD,
     back_but_held,
@@ -36,7 +37,17 @@ from tests.unit.policy.test_sentences_cases import (
     verifying,
     waiting_for_jobs,
 )
-from tests.unit.policy.test_sentences_nodes import at_step, degraded, out, remembered, repaired_before, said, trial
+from tests.unit.policy.test_sentences_nodes import (
+    KILL,
+    at_step,
+    degraded,
+    out,
+    remembered,
+    repaired_before,
+    said,
+    trial,
+)
+from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def degraded_out(**settings: Any) -> Picture:
@@ -109,6 +120,11 @@ GUARDS: list[Row] = [
         "nodes fail disk at once: one cause in common, no node is touched for it",
         lambda: with_others(degraded(), "n3", "n4", "n5"),
         lambda: with_others(degraded(), "n3"),
+    ),
+    (
+        "nodes were taken out for what a job can bring about (slurm.kill_task_failed)",
+        lambda: slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, 9))),
+        lambda: slurm_drains(a_cluster(100), KILL),
     ),
     (
         "many nodes have it at once: one cause in common",
@@ -225,6 +241,11 @@ GUARDS: list[Row] = [
         "quarantine: n2 was repaired 3 times in ",
         lambda: node_often_repaired(3),
         lambda: node_often_repaired(1),
+    ),
+    (
+        f"one job alone can bring about '{KILL}', and no machine is replaced for what a job can do",
+        lambda: faults.rebooted_before(faults.not_ended(), 2).wait(600.0),
+        lambda: faults.rebooted_before(faults.not_ended(), 1).wait(600.0),
     ),
     (": a person must look", lambda: often_repaired(3), lambda: often_repaired(1)),
     (

@@ -18,6 +18,7 @@ from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.deep import a_run
 from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.builders.sentences import Case, Row
+from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
 from tests.unit.policy import test_broken_launch as launch
 from tests.unit.policy import test_canary as canary
@@ -29,7 +30,6 @@ from tests.unit.policy import test_reason_incidents as reasons
 from tests.unit.policy.test_sentences_cases import lost_on_site, short_of
 from tests.unit.policy.test_sentences_guards import degraded_out, rebooting
 from tests.unit.policy.test_sentences_nodes import KILL, at_step, deep_checked, orphan, said, suspect, without_agent
-from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def ordered_mend(advice: Advice = Advice.RESTART_SERVICE, hardware: str = "munge") -> Picture:

@@ -13,16 +13,10 @@ from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.slurm_drains import slurm_drains
 
 KILL = "Kill task failed (JobId=7 StepId=0)"
 LOW = "gres/gpu count too low (7 < 8)"
-
-
-def slurm_drains(picture: Picture, text: str, *given: str, user: str = "slurm") -> Picture:
-    for name in given or ("n2",):
-        reason = Reason(text=text, user=user, at=picture.now)
-        picture = picture.node(name, flags=frozenset({"DRAIN"}), reason=reason)
-    return picture
 
 
 def cases(picture: Picture) -> list[Case]:
@@ -83,10 +77,16 @@ def test_the_second_time_on_probation_it_is_rebooted_at_once() -> None:
     assert [case.rung for case in cases(again) if case.is_open] == [Advice.REBOOT]
 
 
-USERS_REASONS = [KILL, "Kill task failed", "Job step not running (JobId=7 StepId=0)"]
+USERS_REASONS = [
+    KILL,
+    "Kill task failed",
+    "Job step not running (JobId=7 StepId=0)",
+    "SlurmdSpoolDir is full",
+    "batch job complete failure",
+]
 
 
-@pytest.mark.parametrize("text", USERS_REASONS)
+@pytest.mark.parametrize("text", USERS_REASONS[:3])
 def test_what_a_users_job_can_bring_about_is_looked_into_again_and_costs_no_reboot(text: str) -> None:
     again = slurm_drains(given_back(text), text).then()
     assert [case.rung for case in cases(again) if case.is_open] == [Advice.NONE]
@@ -95,15 +95,20 @@ def test_what_a_users_job_can_bring_about_is_looked_into_again_and_costs_no_rebo
 @pytest.mark.parametrize("text", USERS_REASONS)
 def test_no_machine_is_replaced_for_what_a_users_job_can_bring_about(text: str) -> None:
     """Not where the node cannot be rebooted, nor where it was rebooted often today."""
-    picture = looked_into(text).failing("n2", Severity.DEGRADED, check="d_state", event=False)
+    picture = not_ended(text)
     slots = {name: replace(slot, reboots=False) for name, slot in picture.want.slots.items()}
     without = replace(picture, want=replace(picture.want, slots=slots))
     for one in (without, rebooted_before(picture, 2)):
         held = one.wait(600.0)
         (case,) = [case for case in cases(held) if case.is_open]
         assert case.step is Step.HELD
-        assert "processes that Slurm could not end" in case.why.text
+        assert f"one job alone can bring about '{text}'" in case.why.text
         assert not {LaunchInstance, RebootInstance} & set(kinds(held))
+
+
+def not_ended(text: str = KILL) -> Picture:
+    """Its checks do not pass: what the job did is still there."""
+    return looked_into(text).failing("n2", Severity.DEGRADED, check="d_state", event=False)
 
 
 def rebooted_before(picture: Picture, times: int) -> Picture:
@@ -128,7 +133,7 @@ def test_reboots_for_users_processes_count_against_no_hardware() -> None:
 def test_one_job_with_such_processes_on_many_nodes_is_one_incident_and_no_machine_is_touched() -> None:
     picture = slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, 9)))
     (incident,) = picture.plan().memory.incidents.values()
-    assert incident.text.startswith("8 of 100 nodes were taken out for processes of jobs that Slurm could not end")
+    assert incident.text.startswith("8 of 100 nodes were taken out for what a job can bring about")
     later = picture.wait(50.0)
     assert (later.memory.cases, later.plan().actions) == ({}, ())
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from steward.model.job import JobState
 from steward.views.explain import explain_job
 from tests.builders.picture import Picture, a_cluster, names
-from tests.unit.policy.test_requeued import J, by_slurm, nudges
+from tests.builders.requeued import J, by_slurm, nudges
 
 
 def waiting() -> Picture:

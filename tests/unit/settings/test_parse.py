@@ -57,7 +57,7 @@ def test_a_time_must_be_finite(value: str) -> None:
 
 
 def test_a_word_out_of_a_set_is_refused_with_the_set() -> None:
-    assert "repair.mode = \"acts\": use 'act', 'ask' or 'report'" in refusal('[repair]\nmode = "acts"')
+    assert 'repair.mode = "acts": use "act", "ask" or "report"' in refusal('[repair]\nmode = "acts"')
 
 
 @pytest.mark.parametrize("value", ["head1", "head1:", "head1:0", "head1:65536", "a b:1", ":6861"])

@@ -27,20 +27,24 @@ esac
 """
 
 
-def program(answers: Mapping[str, str]) -> tuple[str, ...]:
-    """A program that says this to questions that begin so; the first one that fits counts."""
+Answers = Mapping[str, str | list[str]]
+
+
+def program(answers: Answers) -> tuple[str, ...]:
+    """A program that says this to questions that begin so (of a list one by one); the first one that fits counts."""
     code = (
         "import sys\n"
         f"answers = {dict(answers)!r}\n"
         "for line in sys.stdin:\n"
         "    told = next((a for q, a in answers.items() if line.startswith(q)), 'no\\n')\n"
+        "    told = told.pop(0) if isinstance(told, list) else told\n"
         "    sys.stdout.write(told); sys.stdout.flush()"
     )
     return (sys.executable, "-I", "-S", "-c", code)
 
 
 @contextmanager
-def slurm(answers: Mapping[str, str] | tuple[str, ...], *, few_s: float = 30.0) -> Iterator[CommandLineSlurm]:
+def slurm(answers: Answers | tuple[str, ...], *, few_s: float = 30.0) -> Iterator[CommandLineSlurm]:
     argv = answers if isinstance(answers, tuple) else program(answers)
     with closing(Library(argv=argv, few_s=few_s, all_s=few_s)) as library:
         yield CommandLineSlurm(library=library)
@@ -101,6 +105,41 @@ def test_where_nothing_changed_since_the_stamp_of_the_last_look_its_records_are_
     with slurm(told) as port:
         assert port.nodes() is port.nodes()
         assert port.jobs() is port.jobs()
+
+
+MANY = [job_line(id=id) for id in range(100, 150)]
+WAITS = {"state": "PENDING", "nodes": "", "reason": "BeginTime"}
+
+
+def test_why_a_job_waits_is_asked_for_where_slurm_says_that_nothing_changed() -> None:
+    """Slurm's scheduler changes that without word that it changed."""
+    told = {
+        "jobs -": reader_lines.jobs(job_line(), job_line(id=8, **WAITS), *MANY),
+        "jobs 70": "jobs 70 same\n",
+        "job 8": answer("job", JOB, job_line(id=8, **{**WAITS, "reason": "Resources"})),
+    }
+    with slurm(told) as port:
+        first, then = port.jobs(), port.jobs()
+        assert (first[JobId(8)].reason, then[JobId(8)].reason) == ("BeginTime", "Resources")
+        assert then[JobId(7)] is first[JobId(7)]
+        assert port.jobs() is then
+
+
+def test_a_job_that_waited_and_is_gone_has_all_jobs_read_anew() -> None:
+    told: Answers = {
+        "jobs -": [reader_lines.jobs(job_line(), job_line(id=8, **WAITS), *MANY), reader_lines.jobs(job_line())],
+        "jobs 70": "jobs 70 same\n",
+        "job 8": answer("job", JOB),
+    }
+    with slurm(told) as port:
+        assert 8 in port.jobs()
+        assert port.jobs().keys() == {7}
+
+
+def test_where_many_jobs_of_a_queue_wait_all_are_read_anew() -> None:
+    first, then = (job_line(id=8, **{**WAITS, "reason": why}) for why in ("BeginTime", "Resources"))
+    with slurm({"jobs -": [reader_lines.jobs(job_line(), one) for one in (first, then)]}) as port:
+        assert [port.jobs()[JobId(8)].reason for _ in range(2)] == ["BeginTime", "Resources"]
 
 
 ODD = [

@@ -9,7 +9,7 @@ import pytest
 
 from steward.ports import Retryable
 from steward_bed import wait
-from steward_bed.wait import NotInTime, calm, wait_until, wait_until_empty
+from steward_bed.wait import NotInTime, calm, wait_until
 from tests.fakes.until import FACT_S
 
 
@@ -44,10 +44,6 @@ def one() -> float:
     return 1.0
 
 
-def test_the_first_true_answer_is_returned() -> None:
-    assert wait_until("it is there", answers(0, "", "yes"), FACT_S, every_s=0) == "yes"
-
-
 def test_a_failed_look_counts_as_not_yet() -> None:
     assert wait_until("it is there", answers(Retryable("no slurmctld"), 7), FACT_S, every_s=0) == 7
 
@@ -61,20 +57,6 @@ def test_what_came_true_during_a_look_that_took_all_of_the_time_is_seen() -> Non
         return before
 
     assert wait_until("it is there", slow, 0.01, every_s=0) is True
-
-
-def test_the_message_says_what_was_awaited_and_seen_last() -> None:
-    with pytest.raises(NotInTime, match=r"not within 0 s: n1 is idle; last seen: 'down'"):
-        wait_until_empty("n1 is idle", answers("down"), 0)
-
-
-def test_the_message_ends_with_what_the_teller_saw() -> None:
-    with pytest.raises(NotInTime, match=r"(?s)n1 is idle.*the whole queue"):
-        wait_until("n1 is idle", answers(None), 0, seen=lambda: "the whole queue")
-
-
-def test_nothing_left_is_the_end_of_waiting_for_empty() -> None:
-    wait_until_empty("no job is left", answers([1], []), FACT_S, every_s=0)
 
 
 def test_what_goes_on_is_waited_for_beyond_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

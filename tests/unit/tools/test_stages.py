@@ -71,37 +71,6 @@ def test_being_asked_to_end_interrupts_no_stage_that_is_just_being_started() -> 
     assert "KeyboardInterrupt" in done.stderr
 
 
-def test_with_one_processor_two_lines_run_at_a_time_and_each_has_its_turn(tmp_path: Path) -> None:
-    """Each notes how many lines have begun and not ended; the first ends only when another one has done so."""
-    line = (
-        "\t@touch {0}.runs; ls *.runs | wc -l >>seen; touch {0}.noted; "
-        "until [ -e {1} ]; do sleep 0.05; done; rm {0}.runs; touch {0}\n"
-    )
-    names = ("first", "second", "third", "fourth")
-    (tmp_path / "Makefile").write_text(
-        "".join(f"{name}:\n{line.format(name, 'second.noted' if name == 'first' else 'first')}" for name in names)
-    )
-    one = str(min(os.sched_getaffinity(0)))
-    lines = [word for name in names for word in ("//", f"{name}:1")][1:]
-    command = ["taskset", "--cpu-list", one, sys.executable, str(STAGES), *lines]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout
-    seen = (tmp_path / "seen").read_text().split()
-    assert (len(seen), max(seen)) == (4, "2")
-
-
-def test_lines_run_beside_each_other_and_the_stages_of_one_after_each_other(tmp_path: Path) -> None:
-    """`early` can only end once `late` has begun, which its own line's first stage precedes."""
-    (tmp_path / "Makefile").write_text(
-        "early:\n\t@until [ -e late ]; do sleep 0.05; done; touch early\n"
-        "first:\n\t@[ ! -e late ] && touch first\n"
-        "late:\n\t@[ -e first ] && touch late && until [ -e early ]; do sleep 0.05; done\n"
-    )
-    done = run_stages(tmp_path, "early:1", "//", "first:1", "late:1")
-    assert done.returncode == 0, done.stdout
-    assert done.stdout.count(" passed after ") == 3
-
-
 @pytest.mark.parametrize("status", ["0", "3"], ids=["passed", "failed"])
 def test_a_stage_waits_for_one_of_another_line_and_meanwhile_no_line_waits_for_it(tmp_path: Path, status: str) -> None:
     """`base` ends when `other` has begun, which comes after the stage that waits."""
@@ -133,22 +102,6 @@ def test_a_line_goes_on_after_a_stage_that_failed_and_the_run_fails(tmp_path: Pa
     assert (tmp_path / "next").exists()
 
 
-def test_a_nice_line_yields_to_the_others_and_only_that_one_does(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text("%:\n\t@nice > $@\n")
-    assert run_stages(tmp_path, "nice", "unit:1", "more:1", "//", "stories:1").returncode == 0
-    mine, *others = (int((tmp_path / name).read_text()) for name in ("stories", "unit", "more"))
-    assert [other - mine for other in others] == [7, 7] or others == [19, 19]
-
-
-@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this Linux has no autogroups")
-def test_a_nice_line_yields_to_sessions_beside_it(tmp_path: Path) -> None:
-    """The line is made nice once it runs."""
-    nice = "unit:\n\t@until grep 'nice 7' /proc/self/autogroup > $@; do sleep 0.05; done\n"
-    (tmp_path / "Makefile").write_text(nice + "stories:\n\t@sleep 0.5; cat /proc/self/autogroup > $@\n")
-    assert run_stages(tmp_path, "nice", "unit:1", "//", "stories:1").returncode == 0
-    assert [(tmp_path / name).read_text().split()[-1] for name in ("unit", "stories")] == ["7", "0"]
-
-
 def run_stages(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(STAGES), *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
@@ -165,16 +118,6 @@ def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
     summary = done.stdout.rpartition("=== sums failed (2)")[2]
     assert "failed in sums: test_it.test_a: AssertionError: arithmetic holds" in summary
     assert summary.endswith("0 passed, 1 failed, 0 skipped\n")
-
-
-def test_of_a_stage_that_passed_only_its_last_line_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text("many:\n\t@seq 1000; echo all well\n")
-    done = subprocess.run(
-        [sys.executable, str(STAGES), "many:1"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0
-    assert "all well" in done.stdout
-    assert "999" not in done.stdout
 
 
 TEST = """
@@ -209,16 +152,11 @@ def a_project(folder: Path, **tests: str) -> None:
     (folder / "Makefile").write_text(makefile)
 
 
-@pytest.mark.parametrize(("names", "status"), [("abc", 0), ("abcd", 1)], ids=["three", "four"])
-def test_tests_that_fail_run_again_alone_when_all_else_is_over_and_three_are_forgiven(
-    tmp_path: Path, names: str, status: int
-) -> None:
+def test_tests_that_fail_run_again_alone_when_all_else_is_over_and_three_are_forgiven(tmp_path: Path) -> None:
+    names = "abc"
     a_project(tmp_path, tests=GOOD + "".join(TEST.format(name=name) for name in names))
     done = run_stages(tmp_path, "tests:2", "//", "other:2")
-    assert done.returncode == status, done.stdout
-    if status:
-        assert done.stdout.endswith("1 passed, 4 failed, 0 skipped\n")
-        return
+    assert done.returncode == 0, done.stdout
     assert "3 flaky: .results/flaky.json\n4 passed, 0 failed, 0 skipped\n" in done.stdout
     kept = json.loads((tmp_path / ".results" / "flaky.json").read_text())
     assert sorted(one["test"].rpartition("::")[2] for one in kept) == [f"test_{name}" for name in names]

@@ -8,9 +8,9 @@ from typing import Any
 from steward.model.action import CommentJob, ProbeNode
 from steward.model.ask import Answer
 from steward.model.ids import JobId, Key
+from tests.fakes.applier import J7, N1, WHY, Bench, answer, down
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S, until
-from tests.unit.workflows.test_apply import J7, N1, WHY, Bench, answer, down
 
 COMMENT = CommentJob(key=Key("comment:7"), why=WHY, job=J7, text="steward: resumed 1x")
 

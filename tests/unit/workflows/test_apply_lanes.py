@@ -10,10 +10,10 @@ from steward.model.action import BackUpNode, ExtendLimit, LaunchInstance, ProbeN
 from steward.model.agent_action import Action
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
+from tests.fakes.applier import J7, N1, WHY, Bench, launch
 from tests.fakes.head_ports import FakeSite
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S, until
-from tests.unit.workflows.test_apply import J7, N1, WHY, Bench, launch
 
 MANY = 50
 PROBE = ProbeNode(key=Key("probe:n1"), why=WHY, node=N1, peers=frozenset())

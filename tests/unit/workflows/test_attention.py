@@ -13,7 +13,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
 from steward.workflows.attention import Attention, Known, attention, jobs_by_node
 from tests.builders.picture import Picture, a_cluster, names
-from tests.unit.workflows.test_apply import an_ask
+from tests.fakes.applier import an_ask
 
 ON = ResumeMode.parse("1")
 J7 = JobId(7)

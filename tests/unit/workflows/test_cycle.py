@@ -28,11 +28,11 @@ from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.snapshot import Snapshot
 from tests.builders.want import a_want
+from tests.fakes.applier import N1, WHY, an_ask, down, launch
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeSite, FakeStore, FakeWitness
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S, until
-from tests.unit.workflows.test_apply import N1, WHY, an_ask, down, launch
 
 NOW = 1000.0
 
@@ -386,3 +386,12 @@ def test_a_turn_that_does_not_end_is_a_standstill() -> None:
     bench.cycle.turn()
     assert found == [None, NOW]
     assert bench.cycle.standstill() is None
+
+
+def test_a_head_that_ends_for_its_clock_leaves_all_that_it_remembers_though_its_store_was_mended_just_now() -> None:
+    bench = Bench(plan=once(down()), clock=FakeClock(1_700_000_000.0))
+    bench.cycle.turn()
+    bench.store.commit(Memory(), (), ())
+    bench.clock.at -= 3600.0
+    bench.cycle.run()
+    assert bench.store.load().asked == {down().key: 1_700_000_000.0}

@@ -6,7 +6,7 @@ from steward.model.node import NodeBase
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.ports import Retryable
-from tests.unit.workflows.test_apply import N1, down
+from tests.fakes.applier import N1, down
 from tests.unit.workflows.test_cycle import Bench
 
 

@@ -93,6 +93,14 @@ def test_many_nodes_are_one_folded_list() -> None:
     assert judged(nodes=60)["agents warn"].text == "57 of 60 nodes have no connected agent: n[4-60]"
 
 
+def test_agents_that_refuse_this_head_are_named_with_their_own_words() -> None:
+    why = "its agent refuses this head: a credential of uid 64030 was refused; only uids [0] are accepted"
+    gone = {name: replace(an_agent(name), connected=False, lost_why=why) for name in (n("n1"), n("n2"))}
+    line, *_ = judge_agents(a_cluster(2).seen.nodes.keys(), gone, {}, "1.0", is_new=False)
+    assert (line.topic, line.health, line.text) == ("agents", Health.BAD, f"on n[1-2]: {why}")
+    assert "run stewardd as SlurmUser" in line.remedy
+
+
 def test_no_agent_at_all_is_bad() -> None:
     (line, *_) = judge_agents([NodeName("n1")], {}, {}, "1.0", is_new=False)
     assert line.health is Health.BAD

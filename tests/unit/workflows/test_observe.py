@@ -24,11 +24,11 @@ from steward.workflows.pool import Workers
 from steward.workflows.records import Patience
 from tests.builders.picture import a_cluster
 from tests.builders.quota import a_quota
+from tests.fakes.applier import an_ask
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S, until
-from tests.unit.workflows.test_apply import an_ask
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ from steward.model.ids import Key
 from steward.model.port_error import is_refusal
 from steward.ports import Permanent, Retryable, Stale
 from steward.workflows.apply import Promises
-from tests.unit.workflows.test_apply import N1, Bench, answer, down, requeue
+from tests.fakes.applier import N1, Bench, answer, down, requeue
 
 
 def test_after_a_slurm_command_that_hung_no_other_is_tried_in_this_plan() -> None:

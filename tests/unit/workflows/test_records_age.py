@@ -2,7 +2,7 @@
 
 from steward.model.observed import Freshness
 from steward.ports import Retryable
-from tests.unit.workflows.test_records import ALL, Bench, nodes
+from tests.fakes.records_bench import ALL, Bench, nodes
 
 
 def test_what_was_read_in_this_turn_is_not_read_again_to_confirm_it() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from steward.adapters.files import named
+from steward.model.text import cause_and_file
 from steward.ports import Permanent
 
 MAX_BYTES = 512 << 20
@@ -87,7 +88,7 @@ def unpack(archive: Path, folder: Path, budget: FetchBudget, *, single: str) -> 
             with archive.open("rb") as file:
                 store(folder, single, file, budget)
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        raise Permanent(f"the archive cannot be unpacked: {error}") from error
+        raise Permanent(f"the archive cannot be unpacked: {cause_and_file(error)}") from error
 
 
 def _untar(archive: Path, folder: Path, budget: FetchBudget) -> None:

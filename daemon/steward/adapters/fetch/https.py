@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from steward.adapters.fetch.folder import FetchBudget, unpack
+from steward.model.text import cause_and_file
 from steward.ports import Permanent, Retryable
 
 _CONNECT_S = 10.0
@@ -35,13 +36,20 @@ def _download(source: str, file: IO[bytes], budget: FetchBudget) -> None:
             if told.isdigit() and "Content-Encoding" not in answer.headers and got != int(told):
                 raise Retryable(f"{source}: only {got} of {told} bytes arrived")
     except requests.exceptions.SSLError as error:
-        raise Permanent(f"{source}: {error}") from error
+        raise Permanent(f"{source}: {_first_cause(error)}") from error
     except requests.exceptions.InvalidSchema as error:
         raise Permanent(f"{source} redirects to an address that is not https: {error}") from error
     except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
         raise Permanent(f"{source}: {error}") from error
     except (requests.exceptions.RequestException, OSError) as error:
-        raise Retryable(f"{source}: {error}") from error
+        raise Retryable(f"{source}: {_first_cause(error)}") from error
+
+
+def _first_cause(error: BaseException) -> str:
+    """Return the system's reason, which the libraries wrap in errors of their own with addresses of objects."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
+    return cause_and_file(error) if isinstance(error, Exception) else type(error).__name__
 
 
 def _session() -> requests.Session:

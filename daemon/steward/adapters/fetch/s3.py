@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from steward.adapters.fetch.folder import FetchBudget, store, unpack
+from steward.model.text import cause_and_file
 from steward.ports import Permanent, Retryable
 
 _CONNECT_S = 10.0
@@ -33,7 +34,7 @@ def fetch_s3(source: str, folder: Path, budget: FetchBudget) -> None:
     except ParamValidationError as error:
         raise Permanent(f"{source}: {error}") from error
     except (BotoCoreError, OSError) as error:
-        raise Retryable(f"{source}: {error}") from error
+        raise Retryable(f"{source}: {cause_and_file(error)}") from error
 
 
 def _config() -> Any:

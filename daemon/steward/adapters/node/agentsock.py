@@ -19,7 +19,7 @@ from steward.adapters.socket_owner import peer_of
 from steward.adapters.socket_path import AT_ONCE, make_free, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
-from steward.model.text import cause
+from steward.model.text import cause, cause_and_file
 from steward.ports import Permanent
 
 _MAX_USERS = 1024
@@ -129,7 +129,7 @@ class ShimSocket:
                 await asyncio.sleep(wait_s)
             await self._talk(reader, writer, uid)
         except (BadLine, OSError) as error:
-            log.info("shim refused uid=%d why=%r", uid, str(error))
+            log.info("shim refused uid=%d why=%r", uid, cause_and_file(error))
         finally:
             writer.close()
 
@@ -214,7 +214,7 @@ class _Entrance:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.error("no connection is taken for %g s why=%r", _REST_S, str(error))
+                log.error("no connection is taken for %g s why=%r", _REST_S, cause_and_file(error))
                 self._loop.remove_reader(self._sock)
                 self._rest = self._loop.call_later(_REST_S, self._open)
                 return
@@ -271,7 +271,7 @@ def _keep(file: Path, text: str) -> None:
         else:
             file.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("cannot write the file for the shim file=%s why=%r", file, str(error))
+        log.warning("cannot write the file for the shim file=%s why=%r", file, cause_and_file(error))
 
 
 def _default_line(one: SiteDefault) -> str:

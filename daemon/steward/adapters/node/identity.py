@@ -31,7 +31,8 @@ def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
     short = long.split(".")[0]
     if given := named or os.environ.get("SLURMD_NODENAME", ""):
         return NodeName(given)
-    for known in (_nodes_on(name, slurm_conf) for name in dict.fromkeys((long, short))):
+    # the short name first, as slurmd does: one call of scontrol tells on nearly every site
+    for known in (_nodes_on(name, slurm_conf) for name in dict.fromkeys((short, long))):
         if len(known) > 1 and short not in known:
             raise Permanent(f"slurm.conf has several nodes on {long}: set agent.node_name, or start with --node")
         if known:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from steward.model.text import cause
 from steward.ports import Clock, Retryable
 
 MAX_LINE = 1000
@@ -193,7 +194,7 @@ class FileLog:
 
 
 def _unreadable(path: Path, error: OSError) -> Retryable:
-    return Retryable(f"cannot read the kernel log {path}: {error}")
+    return Retryable(f"cannot read the kernel log {path}: {cause(error)}")
 
 
 def _is_kernels(match: "re.Match[str]") -> bool:

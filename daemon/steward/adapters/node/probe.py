@@ -37,7 +37,7 @@ from steward.model.probe import (
     SpoolUsage,
     TouchMounts,
 )
-from steward.model.text import printable
+from steward.model.text import cause_and_file, printable
 from steward.ports import MungePort, Permanent, PortError
 
 _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
@@ -80,7 +80,7 @@ class LocalProbes:
         try:
             return self._look(probe)
         except (OSError, ValueError, PortError) as error:
-            return Raw(error=str(error))
+            return Raw(error=cause_and_file(error))
 
     def _look(self, probe: Probe) -> Raw:
         match probe:
@@ -216,7 +216,7 @@ def run_program(probe: RunProgram) -> Raw:
             env[probe.stamp_env] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         done = run(probe.argv, timeout_s=probe.timeout_s, env=env, max_bytes=probe.max_bytes, check=False)
     except Failed as error:
-        return Raw(error=str(error))
+        return Raw(error=cause_and_file(error))
     return Raw(returncode=done.returncode, output=_output(done), truncated=done.truncated)
 
 

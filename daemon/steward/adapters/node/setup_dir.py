@@ -90,9 +90,9 @@ class SetupDir:
         try:
             make_own(self.root)
         except PermissionError as error:
-            raise Permanent(f"agent.setup_dir: {error}") from error
+            raise Permanent(f"agent.setup_dir {self.root}: {cause(error)}") from error
         except OSError as error:
-            raise Retryable(f"agent.setup_dir: {error}") from error
+            raise Retryable(f"agent.setup_dir {self.root}: {cause(error)}") from error
         write_json(self.path / "job.json", _job_record(job), sync=True)
 
     def forget(self) -> None:

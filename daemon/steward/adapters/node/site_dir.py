@@ -10,6 +10,7 @@ from pathlib import Path
 
 from steward.adapters.owners import why_unsafe
 from steward.checks.site import is_name
+from steward.model.text import cause
 
 MAX_CHECKS = 64
 _MAX_DIGESTED = 16 << 20
@@ -62,7 +63,7 @@ def look(folder: Path) -> SiteDir:
     except FileNotFoundError:
         return SiteDir()
     except OSError as error:
-        return SiteDir(refused=(str(error),))
+        return SiteDir(refused=(f"{folder}: {cause(error)}",))
     if why:
         return SiteDir(refused=(f"{folder}: {why}",))
     reasons = {folder / name: _why_not(folder / name) for name in names}
@@ -94,4 +95,4 @@ def _why_not(path: Path) -> str:
             return "not executable (chmod 755)"
         return why_unsafe(seen, "file") or why_unsafe(real.parent.stat(), "directory")
     except (OSError, RuntimeError) as error:
-        return str(error)
+        return cause(error)

@@ -8,6 +8,7 @@ from enum import Enum
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from steward.adapters.process import show
+from steward.model.text import cause_and_file
 from steward.ports import Permanent, PortError, Retryable
 
 
@@ -97,7 +98,7 @@ def refusals() -> Iterator[None]:
         remedy = "give the head an instance profile, or its user a ~/.aws/credentials"
         raise Ec2Refusal(Ec2RefusalKind.PASSING, "NoCredentials", f"no AWS credentials were found; {remedy}") from error
     except (BotoCoreError, OSError) as error:
-        raise Ec2Refusal(Ec2RefusalKind.PASSING, type(error).__name__, show(str(error))) from error
+        raise Ec2Refusal(Ec2RefusalKind.PASSING, type(error).__name__, show(cause_and_file(error))) from error
 
 
 def _refused(error: ClientError) -> Ec2Refusal:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from steward.adapters import process
 from steward.adapters.process import Child, show
+from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 A = TypeVar("A")
@@ -59,7 +60,7 @@ class Helper:
                 answer = self._ask(line, is_whole, read)
                 self.trouble = "" if answer is not None else "its answer has another form"
             except (OSError, PortError) as error:
-                answer, self.trouble = None, show(str(error))
+                answer, self.trouble = None, show(cause_and_file(error))
             if answer is None:
                 self._stop()
                 self._not_before = self._monotonic() + self._pause_s

@@ -47,17 +47,29 @@ class _Look:
     merged: set[JobId] = field(default_factory=set)
 
 
+_ONE_COSTS = 40
+"""A job that is asked for by number costs as much as so many of a whole look (22.05, 10,000 jobs)."""
 _TRUST_S = 60.0
 """For this time Slurm is believed that nothing changed: it says so by its clock, which may be set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last whole look through the library, and its time (monotonic)."""
+    """The last whole look through the library, its time (monotonic), and the jobs that waited for Slurm's scheduler."""
 
     stamp: str
     jobs: Mapping[JobId, Job]
     at: float
+    waiting: tuple[JobId, ...]
+
+    @property
+    def is_cheap_by_number(self) -> bool:
+        """Return whether the jobs that waited are read more cheaply one by one than with all others."""
+        return len(self.waiting) <= min(MOST, len(self.jobs) // _ONE_COSTS)
+
+
+def _waiting(jobs: Mapping[JobId, Job]) -> tuple[JobId, ...]:
+    return tuple(id for id, job in jobs.items() if job.is_pending and not job.is_held)
 
 
 class JobReader:
@@ -96,14 +108,30 @@ class JobReader:
         if self._library is None:
             return None
         last, now = self._last, time.monotonic()
-        if last is not None and now > last.at + _TRUST_S:
+        if last is not None and (now > last.at + _TRUST_S or not last.is_cheap_by_number):
             last = None
         told = self._library.jobs(last.stamp if last else NOTHING)
         if told is not None and told.lines is None and last is not None:
-            return last.jobs
+            if (same := self._with_reasons(last, self._library)) is not None:
+                return same
+            told = self._library.jobs(NOTHING)
         found = self._told(told)
-        self._last = _Last(told.stamp, found, now) if told and found is not None else None
+        self._last = _Last(told.stamp, found, now, _waiting(found)) if told and found is not None else None
         return found
+
+    def _with_reasons(self, last: _Last, library: Library) -> Mapping[JobId, Job] | None:
+        """Return the jobs of a look after which Slurm tells no change; None if one of those that waited is gone."""
+        # Slurm's scheduler changes why a job waits without word that it changed (22.05 to 26.05); of a job that is
+        # held only a command changes that
+        if not last.waiting:
+            return last.jobs
+        found = self._told(library.job(last.waiting))
+        if found is None or found.keys() != set(last.waiting):
+            return None
+        if any(found[id] is not last.jobs[id] for id in last.waiting):
+            jobs = {**last.jobs, **found}
+            last = self._last = replace(last, jobs=jobs, waiting=_waiting(jobs))
+        return last.jobs
 
     def _some_told(self, ids: list[JobId], on: list[NodeName]) -> Mapping[JobId, Job] | None:
         """Read some jobs through the library; return None to ask the commands."""

@@ -19,6 +19,8 @@ MAX_FRAME = 65536
 MAX_WORD = MAX_FRAME - 2048
 """The most bytes of a frame without its seal."""
 BEAT = "beat"
+REFUSES = "refuses"
+"""The type of an agent's last frame, unsealed, to a head that it does not believe: why, for people."""
 DIAL_TIMEOUT_S = 5.0
 ALONE, WITH_HOST, WITH_ALL = 1.0, 2.0, 3.0
 """What an agent reports when it is told to end: it ends alone; its host is being shut down; everything of Slurm on the
@@ -86,7 +88,7 @@ async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamRe
             async with asyncio.timeout(DIAL_TIMEOUT_S):
                 return await asyncio.open_connection(str(address[0]), port, limit=MAX_FRAME + 4)
         except (OSError, TimeoutError) as error:
-            why = str(error) or type(error).__name__
+            why = cause(error)
     raise Gone(f"no head at {host}:{port}: {why}")
 
 
@@ -104,17 +106,14 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame:
 class Channel:
     """A connection after the handshake. Any error ends the connection: close it and, as an agent, connect again."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seals: Seals, *, late_after_s: float
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seals: Seals) -> None:
         self._reader = reader
         self._writer = writer
         self._seals = seals
-        self._late_after_s = late_after_s
         self._sending = asyncio.Lock()
 
     async def beat(self, **fields: float) -> None:
-        """Send a heartbeat: {"sent"} from the agent, {"echo", "now"} from the head.
+        """Send a heartbeat: {"sent"} or {"lives"} from the agent, {"echo", "now"} from the head, which answers "sent".
 
         The last one of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
         """
@@ -128,13 +127,9 @@ class Channel:
     async def receive(self) -> Frame:
         """Return the next frame after its seal was checked.
 
-        Raises Gone if the peer has been silent for `late_after_s` seconds, Permanent if the seal is missing or wrong.
+        Raises Gone if the connection ended, Permanent if the seal is missing or wrong.
         """
-        try:
-            async with asyncio.timeout(self._late_after_s):
-                frame = await read_frame(self._reader)
-        except TimeoutError:
-            raise Gone(f"silent for {self._late_after_s:g} s") from None
+        frame = await read_frame(self._reader)
         return self._beat_of(frame) if frame["t"] == BEAT else await self._seals.open(frame)
 
     def _beat_of(self, frame: Frame) -> Frame:

@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steward.adapters.codec import number, text, whole
-from steward.adapters.wire.frames import MAX_FRAME, Channel, Frame, Gone, Malformed, pack, read_frame, tune
+from steward.adapters.wire.frames import (
+    MAX_FRAME,
+    REFUSES,
+    Channel,
+    Frame,
+    Gone,
+    Malformed,
+    pack,
+    read_frame,
+    tune,
+)
 from steward.adapters.wire.job_messages import defaults_of, defaults_records
 from steward.adapters.wire.messages import opted_frame, opted_list, opted_record
 from steward.adapters.wire.seal import PeerRole, Sealer, Seals, digest
@@ -55,9 +65,9 @@ class Hello:
 class Terms:
     """The head's terms for the agent: a heartbeat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    `now` is the head's clock (Unix s). `defaults` are the site's; the first that fits a
-    job counts. `warning` is a sentence for every job that asks to be resumed: what this site's settings keep Steward
-    from doing for it.
+    The head is silent only where it was asked for an answer. `now` is its clock (Unix s). `defaults` are the site's;
+    the first that fits a job counts. `warning` is a sentence for every job that asks to be resumed: what this site's
+    settings keep Steward from doing for it.
     """
 
     interval_s: float
@@ -262,7 +272,12 @@ async def greet_head(
         frame = await read_frame(reader)
         if frame["t"] not in ("welcome", _REFUSED):
             raise _out_of_turn(frame, "welcome")
-        key = await sealer.verify_more(frame.get("cred"), digest(frame, PeerRole.HEAD, nonce))
+        try:
+            key = await sealer.verify_more(frame.get("cred"), digest(frame, PeerRole.HEAD, nonce))
+        except Permanent as error:
+            with contextlib.suppress(PortError):  # else only this node's log would tell
+                await _send(writer, {"t": REFUSES, "why": printable(str(error), _MAX_WARNING)})
+            raise
         if frame["t"] == _REFUSED:
             raise Permanent("the head refused this agent's hello: `journalctl -u stewardd` on the controller says why")
         terms = _terms_of(frame)
@@ -271,7 +286,7 @@ async def greet_head(
         if "key" in frame:
             key = (await sealer.carried(text(frame, "key", 4096)))[1]
         seals = Seals(sealer, PeerRole.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
-        channel = Channel(reader, writer, seals, late_after_s=terms.late_after_s)
+        channel = Channel(reader, writer, seals)
         for opted in older:
             await channel.send(opted_frame(opted))
     return channel, terms

@@ -13,7 +13,7 @@ from steward.api.checks import node_checks_view
 from steward.api.explain_pages import known_node
 from steward.api.page.charts import ChartLane, day_of_node
 from steward.api.page.look import Look, Paged, PageRequest
-from steward.api.page.words import SIGNS, URGENCY, css, label
+from steward.api.page.words import SIGNS, URGENCY, css
 from steward.api.user_names import user_name
 from steward.api.views import natural, views_of
 from steward.model.case import Case
@@ -23,7 +23,7 @@ from steward.model.job import Job
 from steward.model.ledger import Run
 from steward.model.node import Node
 from steward.model.node_names import fold, unfold
-from steward.model.text import harmless
+from steward.model.text import harmless, verdict_label
 from steward.ports import PortError
 from steward.views.explain import node_lines
 from steward.views.node_verdict import NodeVerdict, Word, node_verdict
@@ -165,7 +165,7 @@ def _named(name: NodeName, word: Word, node: Node) -> str:
     shown = harmless(name)
     busy = " busy" if word is Word.FINE and node.is_busy else ""
     text = '<a id="cell-{}" class="cell {}{}" href="/node/{}"><b>{}</b> {}<span class="hidden">, {}</span></a>'
-    sign, said = SIGNS[word.value], label(word.value)
+    sign, said = SIGNS[word.value], verdict_label(word.value)
     return Markup(text).format(shown, css(word.value), busy, quote(name, safe=""), sign, shown, said)
 
 

@@ -10,14 +10,14 @@ from steward.api.page.jobs import JobRow
 from steward.api.page.jobs import row as job_row
 from steward.api.page.look import Look, PageRequest
 from steward.api.page.nodes import WRONG, Legend, Place, legend, place
-from steward.api.page.words import URGENCY, label
+from steward.api.page.words import URGENCY
 from steward.api.views import in_order, natural, status_view
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.group import GroupStatus
 from steward.model.ids import NodeName
 from steward.model.resume import JobMemory
-from steward.model.text import PAUSED, REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY, verdict_label
 from steward.ports import PortError
 from steward.views.node_verdict import Word, next_of_case
 
@@ -209,7 +209,7 @@ def _of_node(name: NodeName, look: Look) -> Line:
     return Line(
         href=f"/node/{quote(name, safe='')}",
         name=name,
-        word=label(said.word.value),
+        word=verdict_label(said.word.value),
         since=said.since,
         text=text,
         css=said.word.value,

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from steward.model.node_names import fold
-from steward.model.text import age, calendar, harmless, local_time
+from steward.model.text import age, harmless, local_time, on_calendar, verdict_label
 from steward.views.node_verdict import Word
 
 SIGNS: Mapping[str, str] = MappingProxyType(
@@ -28,14 +28,8 @@ SIGNS: Mapping[str, str] = MappingProxyType(
 )
 """The sign of each verdict, for readers who do not distinguish colours; the most urgent verdict first."""
 URGENCY = MappingProxyType({Word(word): rank for rank, word in enumerate(SIGNS)})
-_LABELS = MappingProxyType({Word.FOREIGN.value: "drained by admin"})
 _MOST_FOLDED = 300
 _COMMAND = re.compile(r"`([^`]+)`")
-
-
-def label(word: str) -> str:
-    """Return the text shown for a verdict."""
-    return _LABELS.get(word, word)
 
 
 def css(word: str) -> str:
@@ -52,7 +46,7 @@ def ago(at: float | None, now: float) -> Markup:
     """Return how long ago a time was, with the time itself as title; the page's script keeps the text current."""
     if not at:
         return Markup("–")
-    moment = datetime.fromtimestamp(calendar(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(on_calendar(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 
@@ -75,7 +69,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "age": age,
         "ago": ago,
         "folded": folded,
-        "label": label,
+        "label": verdict_label,
         "sign": lambda word: SIGNS.get(word, "?"),
         "thousands": lambda number: f"{number:,}",
         "percent": lambda share: "?" if share is None else f"{share:.1%}",

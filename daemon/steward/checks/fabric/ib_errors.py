@@ -164,7 +164,10 @@ def _growth(counter: str, limit: Threshold) -> Growth:
 
 LINK_DOWNED = counter_check(
     "ib.link_downed",
-    _growth("link_downed", _limit("ib.link_downed.in_3h", 3, "in 3 h", "The adapter's own count of lost links.")),
+    _growth(
+        "link_downed",
+        _limit("ib.link_downed.in_3h", 3, "in 3 h", "More lost links than this, by the adapter's own count."),
+    ),
     title="The adapter counts lost links",
     severity=Severity.DEGRADED,
     advice=Advice.REPLACE,
@@ -253,7 +256,11 @@ EFA = counter_check(
 _COUNTED = (LINK_DOWNED, RECOVERY, INTEGRITY, OVERRUN, RCV_ERR, DISCARD, RNR, ACK_TO, ROCE_SLOW, EFA)
 
 PER_HOUR = Threshold(
-    name="ib.symbol.per_hour", default=120, unit="/h", text="A higher rate, over a whole hour, exceeds 1e-12.", high=1e9
+    name="ib.symbol.per_hour",
+    default=120,
+    unit="/h",
+    text="More symbol errors in an hour are a bit error rate above 1e-12.",
+    high=1e9,
 )
 PER_S = Threshold(
     name="ib.symbol.per_s", default=10, unit="/s", text="A higher rate is a burst: a cable was touched.", high=1e9

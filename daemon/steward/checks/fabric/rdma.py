@@ -47,7 +47,11 @@ _DEVICES = "/sys/class/infiniband/*/device/uevent"
 _SHOW = ("systemctl", "show", "--property=LoadState,LimitMEMLOCK", "slurmd.service")
 _LIMIT = re.compile(r"^LimitMEMLOCK=(infinity|[0-9]{1,20})$", re.MULTILINE)
 MIN_GIB = Threshold(
-    name="efa.memlock.min_gib", default=16.0, unit="GiB", text="Less that jobs may lock is reported.", high=1e6
+    name="efa.memlock.min_gib",
+    default=16.0,
+    unit="GiB",
+    text="Reported when jobs may lock less memory than this.",
+    high=1e6,
 )
 
 

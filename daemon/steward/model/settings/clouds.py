@@ -56,7 +56,7 @@ class Ec2ProviderSettings(Section):
         description="Id or name of a launch template; empty: set `image` and `types`.",
     )
     template_version: str = Field(
-        default="$Default", pattern=r"^(?:\$Default|\$Latest|[0-9]+)$", description="Its version."
+        default="$Default", pattern=r"^(?:\$Default|\$Latest|[0-9]+)$", description="Version of the launch template."
     )
     image: str = Field(
         default="",
@@ -75,7 +75,7 @@ class Ec2ProviderSettings(Section):
     instance_profile: str = Field(
         default="", max_length=256, description="Name or ARN of an instance profile; empty: the template's."
     )
-    market: Market = Field(default=Market.ON_DEMAND, description="What is bought.")
+    market: Market = Field(default=Market.ON_DEMAND, description="How instances are bought.")
     tags: dict[str, str] = Field(default={}, description="Further tags (`steward:*` are Steward's).")
     user_data: str = Field(
         default="",

@@ -75,7 +75,9 @@ def _row(name: str, field: FieldInfo) -> str:
 
 def _short_range(words: str) -> str:
     """Return a range such as `from 0 to 60` as the page shows it: `0–60`."""
-    return words.replace("from ", "").replace(", up to ", "–").replace(" to ", "–")
+    open_ended = words.startswith("from ") and " to " not in words
+    short = words.replace("from ", "").replace(", up to ", "–").replace(" to ", "–")
+    return f"{short} or more" if open_ended else short
 
 
 def _type(annotation: Any) -> str:
@@ -112,7 +114,7 @@ def _toml(value: Any) -> str:
         case Enum():
             return f'"{value.value}"'
         case float() | int():
-            return f"{value:g}"
+            return f"{value:.15g}"
         case tuple():
             return f"[{', '.join(_toml(item) for item in value)}]"
         case dict():

@@ -10,9 +10,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from steward.model.setting_types import range_words
+from steward.model.text import as_written
 
 Place = tuple[int | str, ...]
-_SHOWN = 60
+_KINDS = {"dict": "table", "model": "table", "dataclass": "table", "list": "list", "tuple": "list", "set": "list"}
+"""The settings file's words for what pydantic asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Problem:
     @staticmethod
     def of(key: str, value: object, remedy: str) -> "Problem":
         """Make the problem of a wrong `value` at `key`; `remedy` completes "use ..."."""
-        return Problem(key=key, text=f"{key} = {shown(value)}: use {remedy}")
+        return Problem(key=key, text=f"{key} = {as_written(value)}: use {remedy}")
 
     def __str__(self) -> str:
         return self.text
@@ -38,12 +40,6 @@ class SettingsError(Exception):
         super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
         self.source = source
         self.problems = tuple(problems)
-
-
-def shown(value: object) -> str:
-    """Return a value as it would stand in the file, cut to a readable length."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def problems_in(error: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
@@ -76,7 +72,7 @@ def _shown_at(detail: ErrorDetails, model: type[BaseModel]) -> str:
     fields = [here[words[-1]]] if words and words[-1] in here else list(here.values())
     if any(_holds_secrets(field.annotation) for field in fields):
         return "..."
-    return shown(detail["input"])
+    return as_written(detail["input"])
 
 
 def _holds_secrets(annotation: Any) -> bool:
@@ -92,7 +88,9 @@ def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return str(detail["ctx"]["error"])
     if wanted := _range_at(model, detail["loc"]):
         return f"use a number {wanted}"
-    return detail["msg"].replace("Input should be a valid", "use a").replace("Input should be", "use")
+    if word := _KINDS.get(detail["type"].removesuffix("_type")):
+        return f"use a {word}"
+    return detail["msg"].replace("Input should be a valid", "use a").replace("Input should be", "use").replace("'", '"')
 
 
 def _range_at(model: type[BaseModel], place: Place) -> str:

@@ -12,7 +12,7 @@ class NotifySettings(Section):
     """One channel: its events and its target. Events with one cause become one message within `window_s`."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", description="Name of the channel in logs.")
-    kind: ChannelKind = Field(description="How it is sent.")
+    kind: ChannelKind = Field(description="How messages are sent.")
     levels: tuple[Level, ...] = Field(
         default=(Level.WARNING, Level.ERROR), strict=False, description="Levels of events: info, warning, error."
     )
@@ -23,9 +23,9 @@ class NotifySettings(Section):
     )
     timeout_s: float = Field(default=10.0, ge=0.1, le=300, description="How long one try may take.")
     url: SecretStr | None = Field(default=None, description="URL of a webhook; never shown.")
-    url_file: FullPath | None = Field(default=None, description="A file with it, which only SlurmUser reads.")
+    url_file: FullPath | None = Field(default=None, description="A file with the URL, readable by SlurmUser only.")
     secret: SecretStr | None = Field(default=None, description="`$secret` in a template; PagerDuty's routing key.")
-    secret_file: FullPath | None = Field(default=None, description="A file with it.")
+    secret_file: FullPath | None = Field(default=None, description="A file with the secret.")
     template: str = Field(
         default="json",
         max_length=8000,

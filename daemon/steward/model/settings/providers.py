@@ -20,7 +20,9 @@ class GroupSettings(Section):
         default=Recovery.AUTOMATIC,
         description='"none": faults are reported, and only a person repairs.',
     )
-    hot_spares: int | None = Field(default=None, ge=0, le=1000, description="In place of resume.hot_spares.")
+    hot_spares: int | None = Field(
+        default=None, ge=0, le=1000, description="Replaces `resume.hot_spares` for this group."
+    )
 
 
 class StaticProviderSettings(Section):
@@ -34,7 +36,7 @@ class StaticProviderSettings(Section):
         default=(),
         description="argv that power-cycles machine `%n`; empty: a person does.",
     )
-    reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of that command.")
+    reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `reboot`.")
     status: NodeCommand = Field(
         default=(),
         description="argv with status 0 if machine `%n` is on, 16 at a time; empty: it is on.",

@@ -40,13 +40,13 @@ class HeadSettings(Section):
         default=5.0,
         ge=0.1,
         le=300,
-        description="Longest time between two cycles; all is read as often where that is cheap.",
+        description="Longest time between two cycles; all records are read as often, unless that is dear.",
     )
     heartbeat_s: float = Field(
         default=0.5,
         ge=0.2,
         le=60,
-        description="Shortest time between an agent's heartbeats; one second more per 250 nodes.",
+        description="Time between an agent's heartbeats; or one second for each 250 nodes, if that is longer.",
     )
     agent_addresses: AddressRule = Field(
         default=AddressRule.AUTO,
@@ -83,9 +83,9 @@ class ApiSettings(Section):
     tls_certificate: FullPath | None = Field(
         default=None, description="PEM certificate chain of `head.http`; none: plain HTTP."
     )
-    tls_key: FullPath | None = Field(default=None, description="PEM file with its key.")
+    tls_key: FullPath | None = Field(default=None, description="PEM file with the certificate's key.")
     tls_ca: FullPath | None = Field(
         default=None,
-        description="PEM file of its authority, for `steward`; none: the system's.",
+        description="PEM file of the authority that `steward` trusts; none: the system's.",
     )
     allow_plain_http: bool = Field(default=False, description="Serve beyond loopback without TLS.")

@@ -18,6 +18,7 @@ from steward.policy.elastic_book import with_replica
 from steward.policy.facts.quotas import in_force
 from steward.policy.facts.run_end import bystander
 from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
+from steward.policy.facts.turn_share import has_share
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
@@ -93,7 +94,8 @@ def end_useless(scene: RunScene) -> None:
         if job is None or job.is_completing:
             continue
         if why := "its base job ends" if scene.is_ending else _useless(one, job, scene):
-            cancel(job, scene.run.id, why, scene.draft)
+            if not cancel(job, scene.run.id, why, scene.draft):
+                return
             if why == NOT_JOINED:
                 scene.run = _with_pause(scene.run, scene.rules, scene.draft, why.removeprefix("it "))
             if one.ending is None:
@@ -146,10 +148,13 @@ def _unwanted(one: Replica, scene: RunScene) -> str:
     return "" if len(free_nodes(scene)) >= one.nodes else "no idle nodes are left for it"
 
 
-def cancel(job: Job, run: JobId, text: str, draft: Draft) -> None:
-    """Cancel a replica job of the run, with `text` as the reason."""
+def cancel(job: Job, run: JobId, text: str, draft: Draft) -> bool:
+    """Cancel a replica job of the run, with `text` as the reason. Return False if that is for a later turn."""
+    if not has_share(CancelReplica, job.user_id, draft):  # any job with such a comment counts as a replica
+        return False
     why = Why(rule="elastic.cancel", text=text)
     draft.wish(CancelReplica(key=Key(f"elastic:cancel:{job.id}"), why=why, run=run, job=job.id), RETRY_S)
+    return True
 
 
 def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
@@ -166,7 +171,8 @@ def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
                 continue
             since = _orphaned_since(job, draft)
             if base is not None or draft.now >= since + ORPHAN_S:
-                cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft)
+                if not cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft):
+                    break
             else:
                 draft.wake(since + ORPHAN_S)
 

@@ -225,5 +225,5 @@ def _what(kind: str) -> str:
     if kind.startswith(SHARED):
         return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
     if is_of_jobs(kind.removeprefix(CHECK)):
-        return f"nodes were taken out for processes of jobs that Slurm could not end ({kind.removeprefix(CHECK)})"
+        return f"nodes were taken out for what a job can bring about ({kind.removeprefix(CHECK)})"
     return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

@@ -221,7 +221,7 @@ def _of_jobs(case: Case) -> str:
     """Return that the machine is not replaced for what users' jobs do; empty for any other case."""
     if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not is_of_jobs(case.check):
         return ""
-    return f"processes that Slurm could not end keep {case.node} out, and no machine is replaced for what a job did"
+    return f"one job alone can bring about '{case.command}', and no machine is replaced for what a job can do"
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:

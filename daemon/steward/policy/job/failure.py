@@ -64,8 +64,8 @@ class Failure:
 
     `status` is the raw wait status of the failed step or script; `exits` are its tasks that ended badly, where they are
     known. `state` and `reason` are Slurm's. `evidence` speaks against nodes of the run and was not used for a retry
-    yet. `age_s` is None if the start is not known, or lies in the future (the clock was set back). `stalls` counts the
-    resumes in a row that brought no newer checkpoint (0 if no checkpoint is known).
+    yet. `age_s` is None if the start is not known, or lies in the future (the clock of slurmctld is ahead). `stalls`
+    counts the resumes in a row that brought no newer checkpoint (0 if no checkpoint is known).
     """
 
     kind: FailureSource

@@ -17,6 +17,7 @@ from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
+from steward.policy.facts.turn_share import has_share
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
@@ -129,13 +130,19 @@ def _begin_anew(job: Job, mem: JobMemory, draft: Draft) -> None:
     draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, nodes=frozenset(), pending_from=None)
 
 
+def _allow_requeue(job: Job, draft: Draft) -> None:
+    """Have Slurm requeue the job if its node dies; a ruling that needs this asks for it itself."""
+    if has_share(AllowRequeue, job.user_id, draft):
+        why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
+        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
+
+
 def _follow_running(job: Job, draft: Draft) -> None:
     """Follow a job that runs."""
     _note_run(job, draft)
     put_back_again(job, draft)
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
-        why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
-        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
+        _allow_requeue(job, draft)
     signal_before_limit(job, draft.jobs[job.id], draft)
     if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
         _requeue_without_script(job, job.batch_host, draft)

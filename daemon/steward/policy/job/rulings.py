@@ -11,6 +11,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, users_own
 from steward.policy.facts.dying import dying_nodes
 from steward.policy.facts.suspended import suspended_s
+from steward.policy.facts.turn_share import has_share
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list
 
@@ -104,8 +105,11 @@ def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node
 def requeue(job: Job, why: Why, draft: Draft) -> None:
     """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without.
 
-    While a node of the run is dying, nothing is asked for: DOWN requeues the job.
+    While a node of the run is dying, nothing is asked for: DOWN requeues the job. Of many jobs of one user some are
+    asked for in a later turn.
     """
+    if not has_share(RequeueJob, job.user_id, draft):
+        return
     mem = draft.jobs[job.id]
     if not job.requeue:
         draft.wish(

@@ -1,0 +1,20 @@
+"""The share of a turn that one user's jobs may take: each action is a command of its own, and all shims wait for it."""
+
+from steward.model.action import AllowRequeue, CancelReplica, RequeueJob
+from steward.policy.draft import Draft
+
+AT_ONCE = 16
+"""The most actions of one kind, about jobs of one user, in a turn."""
+SOON_S = 0.1
+
+
+def has_share(kind: type[AllowRequeue | CancelReplica | RequeueJob], uid: int, draft: Draft) -> bool:
+    """Return whether this turn has room for such an action about another job of the user; if not, ask for a turn soon.
+
+    Only for what is asked for again in each turn until it is done.
+    """
+    jobs = (draft.seen.jobs.get(each.job) for each in draft.actions if isinstance(each, kind))
+    if sum(job is not None and job.user_id == uid for job in jobs) < AT_ONCE:
+        return True
+    draft.wake(draft.now + SOON_S)
+    return False

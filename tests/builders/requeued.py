@@ -1,0 +1,16 @@
+"""Job 7 after Slurm put it back into the queue, and the nudges that a plan gives it."""
+
+from steward.model.action import NudgeJob
+from steward.model.ids import JobId
+from tests.builders.picture import Picture, a_cluster
+
+J = JobId(7)
+
+
+def nudges(picture: Picture) -> list[NudgeJob]:
+    return [a for a in picture.plan().actions if isinstance(a, NudgeJob)]
+
+
+def by_slurm(count: int = 6) -> Picture:
+    """n2 died, was marked down, and Slurm put the job back into the queue; the second in which that was is over."""
+    return a_cluster(count).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(1.1)
