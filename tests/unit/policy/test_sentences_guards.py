@@ -18,6 +18,7 @@ from tests.builders import site
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
 from tests.builders.sentences import Case, Row
+from tests.builders.slurm_drains import slurm_drains
 from tests.unit.policy import test_approval as approval
 from tests.unit.policy import test_breaker as breaker
 from tests.unit.policy import test_budget as budget
@@ -47,7 +48,6 @@ from tests.unit.policy.test_sentences_nodes import (
     said,
     trial,
 )
-from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def degraded_out(**settings: Any) -> Picture:
