@@ -2,10 +2,11 @@
 
 A fault of Slurm (22.05.8, 10 of 10): a node goes DOWN while a job with GRES that was requeued already cleans up there,
 as does the second of two nodes that die at once; when the job's next run ends, slurmctld cannot take its GRES back
-("dealloc of node ... bad node_offset 0 count is 0"). A job of one node that DOWN itself requeues leaves none behind (0
-of 50 runs; requeued before DOWN 16 of 66). For two nodes no order of drain, down and requeue avoids it (tried: requeue
-before DOWN, drain first, one node after the other, numnodes or gres set anew, hold and release). Only a restart of
-slurmctld ends it (tried without effect: resume, undrain, down and resume, gres=, reconfigure).
+("dealloc of node ... bad node_offset 0 count is 0"). Where one node dies, a job that DOWN itself requeues leaves none
+behind (0 of 50 jobs of one node, 0 of 40 of two; requeued before DOWN 16 of 66 and 7 of 13): `facts/dying.py`. Where
+two nodes of a job die at once no order of drain, down and requeue avoids it (tried: requeue before DOWN, drain first,
+one node after the other, numnodes or gres set anew, hold and release). Only a restart of slurmctld ends it (tried
+without effect: resume, undrain, down and resume, gres=, reconfigure).
 """
 
 from collections.abc import Mapping

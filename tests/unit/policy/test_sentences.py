@@ -997,7 +997,7 @@ STILL: list[Row] = [
     ("n2: it does not respond", lambda: cleaning().node("n2", responding=False), lambda: cleaning()),
     ("n2: a process that cannot be killed: D", lambda: cleaning_stuck("os.dstate"), lambda: cleaning_stuck("disk")),
     (
-        "sound nodes of the run still clean up, because Slurm waits there for the lost one",
+        "sound nodes of the run still clean up, because Slurm waits there for ",
         lambda: let_go.lost_batch_host().after(0.31),
         lambda: let_go.lost_batch_host().after(0.2),
     ),

@@ -51,12 +51,20 @@ def unended(text: str) -> Picture:
 
 REASONS: list[Row] = [
     (
-        "processes that Slurm could not end keep n2 out, and no machine is replaced for what a job did",
+        'Slurm reboots it: "Reboot ASAP : reboot issued" by ann',
+        lambda: slurm_drains(a_cluster(), "Reboot ASAP : reboot issued", user="ann").node(
+            "n2", flags=frozenset({"DRAIN", "REBOOT_ISSUED"})
+        ),
+        lambda: slurm_drains(a_cluster(), "Reboot ASAP : reboot issued", user="ann"),
+    ),
+    (
+        "one job alone can bring about 'Kill task failed (JobId=7 StepId=0)', and no machine is replaced for what a "
+        "job can do",
         lambda: unended(KILL),
         lambda: unended("Prolog error"),
     ),
     (
-        "8 of 100 nodes were taken out for processes of jobs that Slurm could not end (slurm.kill_task_failed)",
+        "8 of 100 nodes were taken out for what a job can bring about (slurm.kill_task_failed)",
         lambda: killed_on(8),
         lambda: killed_on(1),
     ),
