@@ -203,11 +203,15 @@ BASES = st.sampled_from(["IDLE", "MIXED", "ALLOCATED", "DOWN", "FUTURE", "ODD"])
 FLAGS = st.frozensets(st.sampled_from(["DRAIN", "COMPLETING", "CLOUD", "NOT_RESPONDING", "DYNAMIC_NORM", "PLANNED"]))
 
 
-@given(BASES, FLAGS, FREE, WORDS, st.just(0) | TIMES, st.tuples(TIMES, TIMES, TIMES))
+REASONS = FREE | st.sampled_from(["moved, Comment=see 4711", "a Extra=b", "Instance Comment="])
+COMMENTS = st.sampled_from(["", " Comment=steward: case c1", " Comment=a [b] Extra=c"])
+
+
+@given(BASES, FLAGS, REASONS, COMMENTS, WORDS, st.just(0) | TIMES, st.tuples(TIMES, TIMES, TIMES))
 def test_a_node_is_the_same_as_text_and_through_the_library(
-    base: str, flags: frozenset[str], reason: str, features: str, boot: int, load: tuple[int, int, int]
+    base: str, flags: frozenset[str], reason: str, comment: str, features: str, boot: int, load: tuple[int, int, int]
 ) -> None:
-    tail = f" Reason={reason} [root@7]" if reason else ""
+    tail = (f" Reason={reason} [root@7]" if reason else "") + comment
     state = "+".join([base, *sorted(flags)])
     line = LINE.format(
         load=load[0], free=load[1], busy=load[2], features=features, state=state, boot=boot or "None", tail=tail

@@ -14,6 +14,8 @@ from steward.adapters.slurm.words import expand
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase, Reason
 
+_AT = r"(?:Unknown|None|\d+)"
+_SIGNED = rf" \[[^@\[\]]+@{_AT}\]"
 _LINE = re.compile(
     r"NodeName=([A-Za-z0-9_][A-Za-z0-9_.-]*) (?:Arch=\S+ )?CoresPerSocket=\d+ +CPUAlloc=\d+ (?:CPUEfctv=\d+ )?"
     r"CPUTot=(\d+) CPULoad=\S+ AvailableFeatures=(\S+) ActiveFeatures=(\S+) Gres=(\S+) (?:GresDrain=\S+ )?"
@@ -23,7 +25,8 @@ _LINE = re.compile(
     r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
     r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*"
     r"(?: (?!Reason=|Comment=|Extra=|Instance)[A-Z][A-Za-z]+=[^\s=]*)* *"
-    r"(?:Reason=(.*?)(?: \[([^@\[\]]+)@(Unknown|None|\d+)\])?)?(?: (?:Comment|Extra|InstanceId|InstanceType)=.*)?",
+    rf"(?:Reason=(.*?)(?: \[([^@\[\]]+)@({_AT})\]|(?!.*{_SIGNED})))?"
+    r"(?: (?:Comment|Extra|InstanceId|InstanceType)=.*)?",
     re.DOTALL,
 )
 _BEGIN = re.compile(r"^NodeName=(\S+) (?:Arch|CoresPerSocket)=", re.MULTILINE)
