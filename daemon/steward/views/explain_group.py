@@ -9,7 +9,7 @@ from steward.model.memory import Memory
 from steward.model.node_names import fold
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.model.text import ago, clean, some, span, until
+from steward.model.text import ago, clean, some, span, times, until
 from steward.policy.draft import Draft
 from steward.policy.facts.run_rules import rules_of
 from steward.policy.facts.serving import serves
@@ -131,7 +131,7 @@ _PURPOSES = {Purpose.STAY: "", Purpose.LEAVE: ", leaves the group", Purpose.RENE
 def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
     text = f"{slot.step.value} since {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
     if slot.hitch is not Hitch.NONE:
-        text += f"; failed {slot.tries} times ({slot.hitch.value}): {slot.trouble}"
+        text += f"; failed {times(slot.tries)} ({slot.hitch.value}): {slot.trouble}"
         text += f"; next try {until(slot.next_try, draft.now)}" if slot.is_coming else ""
     elif slot.step is SlotStep.WAITING:
         wait = why_not_yet(SlotScene(record=slot, group=group, draft=draft))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
-from steward.model.text import ago, printable, until
+from steward.model.text import ago, printable, times, until
 from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
 from steward.policy.facts.tres import parse_tres
@@ -353,8 +353,8 @@ def _past(memory: QuotaJob, draft: Draft) -> list[str]:
         for each in reversed(over)
     ]
     if lines:
-        times = f"The job was evicted {memory.count} times. " if memory.count > 1 else ""
+        often = f"The job was evicted {times(memory.count)}. " if memory.count > 1 else ""
         lines.append(
-            f"{times}An eviction costs no resume and blames no node; the job keeps its place by its time of submission."
+            f"{often}An eviction costs no resume and blames no node; the job keeps its place by its time of submission."
         )
     return lines

@@ -15,7 +15,7 @@ from typing import Any
 from steward.model.events import Event, Level
 from steward.model.ids import NodeName
 from steward.model.notify import ChannelRule, ChannelState, Message
-from steward.model.text import one_line, printable
+from steward.model.text import one_line, printable, times
 
 TEMPLATES = ("json", "slack", "pagerduty")
 FIELDS = ("title", "text", "level", "kind", "node", "job", "case", "count", "since", "at", "cluster", "id", "secret")
@@ -27,10 +27,10 @@ _PAGERDUTY = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "info"
 def title(message: Message, cluster: str) -> str:
     """Return the title in one line."""
     event = message.last
-    times = f" ({message.count} times since {_clock(message.since)})" if message.count > 1 else ""
+    often = f" ({times(message.count)} since {_clock(message.since)})" if message.count > 1 else ""
     what = "more events, see `steward events`" if message.key == REST else event.kind
     about = f" {event.node}" if event.node and message.key != REST else ""
-    return one_line(f"[{cluster or 'steward'}] {message.level.value}: {what}{about}{times}", _TITLE)
+    return one_line(f"[{cluster or 'steward'}] {message.level.value}: {what}{about}{often}", _TITLE)
 
 
 def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:

@@ -159,7 +159,7 @@ def test_a_requeue_for_its_parts_is_no_start_that_the_head_missed() -> None:
     assert (mem.resumes, len(mem.attempts), mem.restarts) == (1, 1, 1)
     missed = again.requeued(7).requeued(8).plan()
     (told,) = [event.text for event in missed.events if event.kind == "job.unseen"]
-    assert "started again 1 times" in told
+    assert "started again once" in told
     assert missed.memory.jobs[LEADER].resumes == 2
 
 

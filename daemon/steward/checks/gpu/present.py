@@ -8,6 +8,7 @@ from steward.checks.gpu.look import ANSWERS_S, NO_GPU, each, nothing_to_judge, n
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
+from steward.model.text import some
 
 _RESET_REQUIRED = 16
 """NVML_ERROR_RESET_REQUIRED; any other error of a GPU asks for a reboot."""
@@ -79,8 +80,8 @@ def _judge_hang(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     misses = sum(1 for _ in takewhile(lambda one: bool(one.values.get(_HUNG)), looks))
     wanted = int(facts.limit(MISSES))
     if misses >= wanted:
-        return failed(f"{raws[0].hung}, {misses} times in a row", Severity.FATAL, Advice.REBOOT)
-    return unknown(f"{raws[0].hung}, {misses} times in a row ({wanted} count as failed)")
+        return failed(f"{raws[0].hung}, in {some(misses, 'look')} in a row", Severity.FATAL, Advice.REBOOT)
+    return unknown(f"{raws[0].hung}, in {some(misses, 'look')} in a row ({wanted} count as failed)")
 
 
 def _hang_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:

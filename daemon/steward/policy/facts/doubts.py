@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from steward.model.health import Finding, Scope, Severity
 from steward.model.ids import CaseId, NodeName
+from steward.model.text import times
 from steward.policy.draft import Draft
 from steward.policy.facts.correlate import in_incident
 from steward.policy.facts.serving import belongs_to_slot
@@ -58,4 +59,4 @@ def rebooted_again(draft: Draft) -> dict[NodeName, str]:
     for remedy in (r for many in draft.remedies.values() for r in many):
         if remedy.check == _REBOOTED and remedy.at > draft.now - AGAIN_S:
             cases[remedy.node].add(remedy.case)
-    return {node: f"rebooted unexpectedly {len(of)} times in a week" for node, of in cases.items() if len(of) > 1}
+    return {node: f"rebooted unexpectedly {times(len(of))} in a week" for node, of in cases.items() if len(of) > 1}

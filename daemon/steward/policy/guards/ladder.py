@@ -8,6 +8,7 @@ from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import fits, is_gpu_uuid
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
+from steward.model.text import times
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.verdict import incarnation_of
@@ -209,7 +210,7 @@ def often_lost(case: Case, draft: Draft) -> str:
     cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
     if len(cases) < rules.hardware_repairs:
         return ""
-    return f"quarantine: {case.node} was lost {len(cases)} times in {HARDWARE_WINDOW_S / _DAY_S:g} days"
+    return f"quarantine: {case.node} was lost {times(len(cases))} in {HARDWARE_WINDOW_S / _DAY_S:g} days"
 
 
 def _just_checked(remedy: Remedy) -> bool:
@@ -231,7 +232,7 @@ def _often_repaired(case: Case, draft: Draft) -> str:
     cases = {r.case for r in _of_machine(case, draft) if _is_of_hardware(r) and r.at > since}
     if len(cases) < rules.hardware_repairs:
         return ""
-    return f"quarantine: {case.hardware} was repaired {len(cases)} times in {HARDWARE_WINDOW_S / _DAY_S:g} days"
+    return f"quarantine: {case.hardware} was repaired {times(len(cases))} in {HARDWARE_WINDOW_S / _DAY_S:g} days"
 
 
 def _often_replaced(case: Case, draft: Draft) -> str:
@@ -241,7 +242,7 @@ def _often_replaced(case: Case, draft: Draft) -> str:
     cases = {r.case for r in kept if r.rung is Advice.REPLACE and r.at > since}
     if case.rung is not Advice.REPLACE or len(cases) < most:
         return ""
-    return f"quarantine: the machine of {case.node} was replaced {len(cases)} times in a day"
+    return f"quarantine: the machine of {case.node} was replaced {times(len(cases))} in a day"
 
 
 def _node_often_repaired(case: Case, draft: Draft) -> str:
@@ -250,7 +251,7 @@ def _node_often_repaired(case: Case, draft: Draft) -> str:
     lately = [at for at in draft.history.get(case.node, ()) if at > draft.now - rules.node_repairs_window_s]
     if len(lately) < rules.node_repairs:
         return ""
-    return f"quarantine: {case.node} was repaired {len(lately)} times in {rules.node_repairs_window_s / _DAY_S:g} days"
+    return f"quarantine: {case.node} was repaired {times(len(lately))} in {rules.node_repairs_window_s / _DAY_S:g} days"
 
 
 def cool_until(case: Case, draft: Draft) -> float:

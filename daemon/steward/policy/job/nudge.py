@@ -6,6 +6,7 @@ from steward.model.action import NudgeJob
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
+from steward.model.text import times
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.run_end import credential_safe_at, next_second
@@ -152,7 +153,7 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
     draft.wake(at)
     why = Why(
         rule="resume.backoff",
-        text=f"it was resumed {mem.resumes} times: it waits before the next run",
+        text=f"it was resumed {times(mem.resumes)}: it waits before the next run",
         evidence=(f"not before {at - draft.now:.0f} s from now",),
     )
     draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)

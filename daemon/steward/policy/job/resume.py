@@ -9,6 +9,7 @@ from steward.model.job import Job, JobState, other_parts
 from steward.model.node_names import fold
 from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
+from steward.model.text import times
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
@@ -96,7 +97,8 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     elif mem.nodes:
         draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, resumes=mem.resumes + unseen)
         if unseen:
-            text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
+            text = f"job {job.id} was started again {times(unseen)} while the head did not look"
+            text += ": each counts as a resume"
             draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
 
 

@@ -69,7 +69,7 @@ def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bo
         return False
     if picture.reachable:
         why = Why(
-            rule="quota.account", text=f"the last quota of team {quota.team} is gone, and nobody is in its account"
+            rule="quota.account", text=f"the last quota of team {quota.team} is gone, and no user is in its account"
         )
         draft.wish(DropTeam(key=edit_key(f"account {quota.team}", "ends"), why=why, account=quota.team), RETRY_S)
     return True
