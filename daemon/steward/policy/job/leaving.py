@@ -76,10 +76,10 @@ def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
     if draft.now < over + LINGERS_S:
         draft.wake(over + LINGERS_S)
         return
-    # the lost nodes are in the text, because an agent, which logs the order, is sent no evidence
-    lost = "; ".join(f"{case.node} (case {case.id}: {case.why.text})" for case in cases)
+    # an agent logs the order's text and is sent no evidence: the text names the lost nodes
+    lost = ", ".join(f"{case.node} (case {case.id})" for case in cases)
     text = f"sound nodes of the run still clean up, because Slurm waits there for {lost}"
-    why = Why(rule="job.let_go", text=text)
+    why = Why(rule="job.let_go", text=text, evidence=tuple(f"{case.node}: {case.why.text}" for case in cases))
     key = Key(f"letgo:{job.id}:{mem.restarts}")
     if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
         text = f"job {job.id}: the rest of its lost run is ended on {fold(nodes)}"
