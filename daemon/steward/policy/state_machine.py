@@ -20,9 +20,10 @@ Scene = TypeVar("Scene")
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Step, Fact, Next]):
-    """The next step to which a fact leads; None: the object is gone. A fact's value is its sentence for people.
+    """The rows (step, fact) -> next step of a state machine; the next step None means that the object is gone.
 
-    In each step the facts are tried in the order of the rows; the first that is true decides.
+    In each step the facts are tried in the order of the rows; the first that is true decides. A fact's value is its
+    sentence for people.
     """
 
     rows: Mapping[tuple[Step, Fact], Next]
@@ -116,4 +117,4 @@ class StateMachine(Generic[Step, Fact, Next, Scene]):
 
 
 BLIND_S = 15.0
-"""A longer time without a fresh picture counts against no step's deadline."""
+"""A gap between fresh pictures that is longer than this counts against no step's deadline."""

@@ -13,7 +13,7 @@ from steward.policy.draft import Draft
 
 AT_ONCE_LEAST = 2  # a single node cannot measure the network
 STARTS_BY_ITSELF_S = 5.0
-"""The time after which a job for which enough other nodes are idle has started, or cannot use them."""
+"""A waiting job with enough idle nodes has started after this time, or cannot use those nodes."""
 
 
 class Crowd:
@@ -25,23 +25,23 @@ class Crowd:
 
     @cached_property
     def idle(self) -> frozenset[NodeName]:
-        """The nodes on which Slurm would start a job now, without those of deep checks."""
+        """Return the nodes on which Slurm would start a job now, without those of deep checks and `foreign` ones."""
         return self._draft.overview.idle.difference(self._draft.deeps.holding, self.foreign)
 
     @cached_property
     def held(self) -> frozenset[NodeName]:
-        """The nodes in service that deep checks have or asked for."""
+        """Return the nodes that deep checks of nodes in service have or asked for."""
         holding = self._draft.deeps.holding.items()
         return frozenset(node for node, runs in holding if any(not r.is_for_return for r in runs.values()))
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """Users' jobs that would start if nodes were free."""
+        """Return the users' jobs that would start if nodes were free."""
         return self._draft.overview.waiting
 
     @cached_property
     def foreign(self) -> frozenset[NodeName]:
-        """The nodes in reservations of others between now and the end of a deep check that would begin now."""
+        """Return the nodes that are not ours to reserve at some time before a deep check begun now would end."""
         draft = self._draft
         until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
         found = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until]
@@ -90,7 +90,7 @@ def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hurdle:
-    """The reason why a node is not free for a deep check. `is_final` means that waiting is of no use."""
+    """The reason why a node cannot be reserved for a deep check; `is_final`: waiting does not help."""
 
     text: str
     is_final: bool = False
@@ -107,10 +107,10 @@ def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle |
         return Hurdle(text="another deep check has the node")
     if run.is_for_return:
         return Hurdle(text="jobs run on the node") if node.is_busy else None
-    return _in_service(node, crowd, draft)
+    return _hurdle_in_service(node, crowd, draft)
 
 
-def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
+def _hurdle_in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
     record = draft.slots.get(node.name)
     if draft.cases.open_of(node.name) is not None:
         return Hurdle(text="the node is under repair", is_final=True)
@@ -150,7 +150,7 @@ def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
 
 
 def nodes_to_give_up(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
-    """Return the nodes that the waiting deep check waits for no longer, and why: time is up, or waiting is useless."""
+    """Return node -> why the waiting deep check gives it up: the time is up, or waiting does not help."""
     until = run.asked + draft.want.deep.busy_wait_s
     draft.wake(until)
     draft.wake(run.asked + draft.want.deep.gather_s)

@@ -19,7 +19,7 @@ from steward.policy.draft import Draft
 from steward.policy.slot_of import features_of
 
 AGAIN_S = 30.0
-"""When to repeat an order that left no trace at the agent, which runs each token once per boot."""
+"""How soon an order on which the agent does not report is repeated; the agent runs each token once per boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +90,12 @@ _HERE = ("127.", "::1")
 
 def resource_config(node: NodeName, draft: Draft) -> str:
     """Return `resource_config.json`: every group and its instances."""
-    # The text is made once for all nodes of a plan, and again if the node's own instance is missing.
-    text, named = _whole(draft)
+    # the text is made once for all nodes of a plan, and again if the node's own instance is missing in it
+    text, named = _config_of_all(draft)
     record = draft.slots.get(node)
     if record is not None and record.instance is not None and record.instance not in named:
-        _whole.cache_clear()
-        text, _ = _whole(draft)
+        _config_of_all.cache_clear()
+        text, _ = _config_of_all(draft)
     return text
 
 
@@ -115,7 +115,7 @@ def provisioning_parameters(draft: Draft) -> str:
 
 
 @lru_cache(maxsize=1)
-def _whole(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
+def _config_of_all(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
     """Return the text and the instances in it; made once for a plan, in which hundreds of nodes may need it."""
     named = [record for record in draft.slots.values() if record.instance is not None]
     by_group: dict[str, list[SlotRecord]] = {}

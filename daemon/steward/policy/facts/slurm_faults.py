@@ -102,8 +102,8 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
 # Launches that failed on a node which Slurm leaves in service.
 
 MOST_HURT = 1
-"""Jobs of a second user that could not start on a node, and could elsewhere, are no chance; one user can bring it about
-by what only one node lacks (the folder of his output)."""
+"""The node is at fault if jobs of more users than this could not start there, and started elsewhere. One user alone may
+cause that by something that only this node lacks, such as an output folder."""
 BEGAN_S = 15.0
 """A run that has lasted this long did start."""
 
@@ -140,7 +140,7 @@ def _runs_elsewhere(mem: JobMemory, node: NodeName, draft: Draft) -> bool:
     began = job.started + BEGAN_S
     if job.is_active:
         draft.wake(began)
-    # Slurm calls a job running whose launch fails again a second later
+    # a job may be RUNNING for a second before its launch fails again
     return began <= (draft.now if job.is_active else job.ended or 0.0)
 
 

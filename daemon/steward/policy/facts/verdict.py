@@ -1,4 +1,4 @@
-"""The verdict on one node now: is it there, is it sound, does an admin want it repaired."""
+"""The verdict on one node: whether it is there, whether it is sound, and whether an admin wants it repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from steward.policy.slurm_reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
 DIALS_S = 15.0
-"""For this time after it was sent away an agent counts as alive: it dials every 5 s, and may have to wait."""
+"""How long an agent counts as alive after the head refused it: it dials every 5 s, and may have to wait."""
 
 
 class Standing(Enum):
-    """How a node stands now, by its agent and the other witnesses."""
+    """The state of a node now, by its agent and the other witnesses."""
 
     FINE = "fine"
     UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a node stands and why. `since` is when the agent was lost, or is missed."""
+    """The standing of a node and the reason; `since` is when the agent was lost, last heard, or should have come."""
 
     standing: Standing
     since: float | None = None
@@ -59,7 +59,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a node should be repaired: trigger, the failed check, and the first rung of the ladder."""
+    """A reason to repair a node: the trigger, the failed check, and the first rung of the ladder."""
 
     trigger: Trigger
     check: str
@@ -73,7 +73,7 @@ class Fault:
     hardware: str = ""
     """The piece of hardware that the finding is about; empty if none is known."""
     is_event: bool = False
-    """An event stays true of its incarnation, until a newer event."""
+    """Whether the fault is an event, which stays true of its incarnation until a newer event."""
 
     @property
     def is_of_reason(self) -> bool:
@@ -95,7 +95,7 @@ def standing(node: Node, draft: Draft) -> Verdict:
     if view is not None and view.connected:
         return _connected(view)
     if node.name in draft.slots:
-        return _unconnected(node, view, draft)  # its slot may be another one in the next step
+        return _unconnected(node, view, draft)  # not kept: a later step of the plan may change its slot
     if node.name not in draft.found.standings:
         draft.found.standings[node.name] = _unconnected(node, view, draft)
     verdict: Verdict = draft.found.standings[node.name]
@@ -137,7 +137,7 @@ def _connected(view: AgentView) -> Verdict:
 
 
 def missed_since(node: Node, draft: Draft) -> float | None:
-    """Return since when the agent is missed; None while it is there, not expected, or still has time to come."""
+    """Return since when the agent is missing; None while it is connected, not expected, or still has time to come."""
     if is_away_on_purpose(node) or not _is_known_and_gone(node.name, draft):
         return None
     due = _due(node.name, draft)
@@ -162,7 +162,7 @@ def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
 
 
 def _due(node: NodeName, draft: Draft) -> float | None:
-    """Return when the agent should have come, after the head's start or its node's return; None: it was lost since."""
+    """Return by when the agent should come after the head's start or its node's return; None: it was lost later."""
     view = draft.seen.agents.get(node)
     lost_at, back = view.lost_at if view is not None else None, draft.nodes.of(node).back_at
     begun = draft.seen.agents_since if lost_at is None else None
@@ -171,7 +171,7 @@ def _due(node: NodeName, draft: Draft) -> float | None:
 
 
 def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
-    """Return the verdict on a node whose agent is missed."""
+    """Return the verdict on a node whose agent is missing."""
     facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {_how_lost(node.name, view, lost_at, draft)}",)
     witness = view.witness if view else None
     if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
@@ -229,8 +229,8 @@ def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
         return True
     if node.responding or view is None:
         return not node.responding
-    # Slurm finds at slurmd's port, ten seconds after a message there, that a node does not respond: while that port
-    # proves nothing, or was not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
+    # ten seconds after a message to slurmd's port Slurm says "not responding": while that port proves nothing, or was
+    # not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
     if _proves_nothing(view, draft):
         return False
     was_not_met = view.lost_at is None and not has_left(view, draft)
@@ -249,7 +249,7 @@ def went_with_host(view: AgentView, draft: Draft) -> bool:
 
 
 def _proves_nothing(view: AgentView, draft: Draft) -> bool:
-    """Return whether what slurmd's port says is no evidence against the node, whoever asks there."""
+    """Return whether the answer of slurmd's port is no evidence against the node, whether we or Slurm asked."""
     return _may_be_restarted(view, draft) or _may_be_full(view)
 
 
