@@ -17,7 +17,7 @@ from steward.policy.facts.correlate import AGENTS, covers
 from steward.policy.guards.breaker import DAY_S
 
 MORE_PER_HOUR = 2
-"""So many more bring-ups may fail within an hour than in a row."""
+"""How many more bring-ups may fail within an hour than in a row."""
 FAILURES_SHARE = 0.1
 """In a large group, as many as this share of its instances may fail."""
 
