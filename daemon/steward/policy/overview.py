@@ -141,7 +141,7 @@ class Overview:
 
     @cached_property
     def running_on(self) -> Mapping[NodeName, Sequence[JobId]]:
-        """Return node -> the jobs that run there."""
+        """Return node -> the jobs that run or are suspended there."""
         return self._ground.once(Overview._find_running, (self._ground.jobs.stamp(Trait.ACTIVE),), self)
 
     def _find_running(self) -> Mapping[NodeName, Sequence[JobId]]:

@@ -30,6 +30,8 @@ job."""
 
 
 class Trait(Enum):
+    """A trait of a node, an agent or a job; the text below each member says which."""
+
     __hash__ = object.__hash__  # asked for by the thousand: Enum's own is slow
 
     OUT = auto()

@@ -32,10 +32,10 @@ def keep_spares(draft: Draft) -> None:
     for loan in sorted(lent.values(), key=lambda i: i.id):
         _end_if_over(loan, draft)
     for name in sorted(draft.want.spares - serving):
-        _hold(name, draft)
+        _drain_unused(name, draft)
 
 
-def _hold(name: NodeName, draft: Draft) -> None:
+def _drain_unused(name: NodeName, draft: Draft) -> None:
     """Drain an unused spare, even while jobs run on it."""
     # its jobs run to their end and no other job begins: waiting for an idle moment might take for ever
     node = draft.seen.nodes.get(name)
@@ -122,14 +122,14 @@ def free_spare(case: Case, draft: Draft) -> NodeName | None:
     # the oldest case chooses first; each try of a case takes another spare
     older = [each for each in _waiting(draft) if _age(each) < _age(case)]
     lent = loans(draft)
-    free = [name for name in sorted(draft.want.spares) if not _why_not(name, lent, draft)]
+    free = [name for name in sorted(draft.want.spares) if not _why_not_free(name, lent, draft)]
     for each in sorted(older, key=_age):
-        taken = _choice(each, free, draft)
+        taken = _chosen(each, free, draft)
         free = [name for name in free if name != taken]
-    return _choice(case, free, draft)
+    return _chosen(case, free, draft)
 
 
-def _choice(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
+def _chosen(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
     fitting = [name for name in free if fits(name, case.node, draft)]
     return fitting[case.launches % len(fitting)] if fitting else None
 
@@ -153,10 +153,10 @@ def shortage(case: Case, draft: Draft) -> str:
 def _why_not_for(case: Case, name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
     if not fits(name, case.node, draft):
         return f"shares no partition with {case.node}"
-    return _why_not(name, lent, draft) or "is kept for other nodes"
+    return _why_not_free(name, lent, draft) or "is kept for other nodes"
 
 
-def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
+def _why_not_free(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
     """Return why this spare cannot be lent now; empty if it can."""
     node, loan = draft.seen.nodes.get(name), lent.get(name)
     if node is None:

@@ -218,7 +218,7 @@ def _is_listing_older_than(case: Case, draft: Draft) -> bool:
 def _launch(scene: CaseScene) -> None:
     case = scene.case
     why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
-    _ask_for(scene.draft.slots.repairable[case.node], why, scene)
+    _ask_launch(scene.draft.slots.repairable[case.node], why, scene)
 
 
 def _take_spare(scene: CaseScene) -> None:
@@ -229,10 +229,10 @@ def _take_spare(scene: CaseScene) -> None:
     if spare is not None:
         slot = replace(draft.slots.repairable[case.node], node=spare, instead_of=case.node)
         why = Why(rule="case.spare", text=f"{spare} will serve for {case.node}", evidence=(str(case.why),))
-        _ask_for(slot, why, scene)
+        _ask_launch(slot, why, scene)
 
 
-def _ask_for(slot: Slot, why: Why, scene: CaseScene) -> None:
+def _ask_launch(slot: Slot, why: Why, scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if draft.now >= case.next_try:
         action = LaunchInstance(key=try_key(case), why=why, slot=slot, token=case.token, case=case.id)
@@ -240,7 +240,7 @@ def _ask_for(slot: Slot, why: Why, scene: CaseScene) -> None:
     draft.wake(case.next_try)
 
 
-def _provision(scene: CaseScene) -> None:
+def _finish_launch(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     is_new = case.rung is Advice.REPLACE and case.stand_in is None and case.node in draft.slots.repairable
     if is_new and may_be_half_made(scene.instance, try_key(case), draft):
@@ -329,7 +329,7 @@ _WISHES: dict[Step, Callable[[CaseScene], None]] = {
     Step.RELEASE: _ask_or_wait,
     Step.MEND: _mend,
     Step.LAUNCH: _replace,
-    Step.PROVISION: _provision,
+    Step.PROVISION: _finish_launch,
     Step.VERIFY: _verify,
     Step.RETURN: _give_back,
 }

@@ -50,7 +50,7 @@ def open_cases(draft: Draft) -> None:
             once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
             draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
         elif not withheld and settling.is_over(node.name, fault):
-            _open(node, fault, draft)
+            _open_case(node, fault, draft)
     settling.end()
 
 
@@ -105,7 +105,7 @@ def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
     if draft.cases.open_of(node.name) is not None:
         return False
     # none for a fault that a person overruled, nor for a silence that was suspected before and that no witness confirms
-    return not awaits_witness(node, fault, draft) and not _overruled(node, fault, draft)
+    return not awaits_witness(node, fault, draft) and not _is_overruled(node, fault, draft)
 
 
 def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
@@ -113,7 +113,7 @@ def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
     return _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
 
 
-def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
+def _is_overruled(node: Node, fault: Fault, draft: Draft) -> bool:
     """Return whether a person gave this incarnation of the node back, or took it over, despite this fault."""
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
@@ -177,7 +177,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
         return why_undoable(node.name, fault.rung, draft)
-    if _overruled(node, fault, draft):
+    if _is_overruled(node, fault, draft):
         return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
         return alone
@@ -231,7 +231,7 @@ def _why_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
     return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"
 
 
-def _open(node: Node, fault: Fault, draft: Draft) -> None:
+def _open_case(node: Node, fault: Fault, draft: Draft) -> None:
     """Open the case, count it in its breakers, and say so."""
     case = new_case(node, fault, draft)
     if _is_unsure(fault):

@@ -65,7 +65,7 @@ class PairView:
         )
 
     def doubt(self, node: NodeName) -> tuple[str, ...]:
-        """Return the texts of the node's bad pairs without an end to blame, and of unknown pairs if it has no good one."""
+        """Return the texts of the node's bad pairs with no end to blame, and of unknown ones if it has no good one."""
         found = []
         for name, check in sorted(self.checks.items()):
             unexplained = [one for one in check.bad.partners(node) if not check.is_to_blame(one)]
@@ -216,7 +216,7 @@ def _judge_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _T
 
 
 def _slow_on_most(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
-    """Return the checks in which more than half of at least `min_nodes` nodes are slow: the cause is shared, or the test."""
+    """Return the checks in which more than half of at least `min_nodes` nodes are slow: a shared cause, or the test's."""
     slow: dict[str, list[bool]] = {}
     for one in measures:
         if one.partner is None and one.outcome is Outcome.PASSED and (bar := usual.bar(one)) is not None:

@@ -18,18 +18,18 @@ def enter(scene: RunScene, fact: RunFact, to: RunPhase) -> ElasticRun:
     scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))
     match to:
         case RunPhase.DRAINING:
-            return _drain(scene, fact, was=run.phase)
+            return _enter_draining(scene, fact, was=run.phase)
         case RunPhase.REFORMING:
-            return _reform(scene)
+            return _enter_reforming(scene)
         case RunPhase.BACKOFF:
-            return _back_off(scene, failed=fact is RunFact.LATE)
+            return _enter_backoff(scene, failed=fact is RunFact.LATE)
         case RunPhase.RUNNING:
-            return _run(scene, fact)
+            return _enter_running(scene, fact)
         case RunPhase.FAULTED:
             names = ", ".join(sorted(scene.lost or (node for node in scene.run.to if scene.is_lost(node)))[:8])
             _tell("lost", f"lost {names}", scene, Level.WARNING)
         case RunPhase.WAITING | RunPhase.ENDED:
-            return _stop(scene, fact)
+            return _enter_stopped(scene, fact)
         case RunPhase.SETTLING:
             pass
     return scene.run
@@ -41,7 +41,7 @@ def _consumed(scene: RunScene) -> int | None:
     return scene.run.consumed if said is None else said
 
 
-def _drain(scene: RunScene, fact: RunFact, *, was: RunPhase) -> ElasticRun:
+def _enter_draining(scene: RunScene, fact: RunFact, *, was: RunPhase) -> ElasticRun:
     """Order the next generation: the ready nodes, without those that leave."""
     run, target = scene.run, scene.best()
     newest = max(run.ordered, run.generation, scene.word.generation if scene.word else 0)
@@ -95,7 +95,7 @@ def _reason_of(cause: Cause, scene: RunScene) -> str:
             return "a replica job has ended"
 
 
-def _reform(scene: RunScene) -> ElasticRun:
+def _enter_reforming(scene: RunScene) -> ElasticRun:
     """Take over the generation that the coordinator reports, ordered by Steward or not."""
     run, word = scene.run, scene.word
     if word is None:
@@ -118,7 +118,7 @@ def _reform(scene: RunScene) -> ElasticRun:
     )
 
 
-def _back_off(scene: RunScene, *, failed: bool) -> ElasticRun:
+def _enter_backoff(scene: RunScene, *, failed: bool) -> ElasticRun:
     """Finish the change of size and start the back-off, which is longer if recent growths did not last."""
     run, word, now = scene.run, scene.word, scene.draft.now
     last = run.events[-1] if run.events else None
@@ -155,7 +155,7 @@ def _tell_slow_save(scene: RunScene, took_s: float | None) -> None:
     scene.draft.tell("elastic.slow_save", text, once=f"slow:{scene.run.id}", job=scene.run.id, level=Level.WARNING)
 
 
-def _run(scene: RunScene, fact: RunFact) -> ElasticRun:
+def _enter_running(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, word, now = scene.run, scene.word, scene.draft.now
     if fact is RunFact.STEPPED and word is not None:
         size = len(word.members)
@@ -227,7 +227,7 @@ def _cost(scene: RunScene, cause: Cause) -> str:
     return f"; {fold(word.unsaved)} had not saved in time: {lost}"
 
 
-def _stop(scene: RunScene, fact: RunFact) -> ElasticRun:
+def _enter_stopped(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, now = scene.run, scene.draft.now
     _tell("over" if fact is RunFact.OVER else "queued", fact.value, scene)
     ended = now if fact is RunFact.OVER else None

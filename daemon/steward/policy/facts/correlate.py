@@ -30,14 +30,14 @@ Found = defaultdict[str, dict[NodeName, float]]
 def find_incidents(draft: Draft) -> None:
     """Open, extend and end incidents."""
     found, least = Found(dict), dict[str, int]()
-    _of_findings(found, draft)
-    _of_slurm(found, least, draft)
-    _of_deeps(found, draft)
+    _add_findings(found, draft)
+    _add_slurms_own(found, least, draft)
+    _add_failed_deep(found, draft)
     for kind in sorted(found.keys() | _open_kinds(draft)):
         _update(kind, without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
 
 
-def _of_findings(found: Found, draft: Draft) -> None:
+def _add_findings(found: Found, draft: Draft) -> None:
     """Add nodes by the checks that they fail; a finding about a shared thing is an incident from one node on."""
     for node in draft.overview.finding:
         for one in draft.seen.agents[node].findings:
@@ -50,7 +50,7 @@ def _of_findings(found: Found, draft: Draft) -> None:
                 found[f"{SHARED}{one.check}"].setdefault(node, one.at)
 
 
-def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
+def _add_slurms_own(found: Found, least: dict[str, int], draft: Draft) -> None:
     """Add nodes by Slurm's reason for taking them out of service; `least` gets the kinds' own limits."""
     for node, row in out_by_reason(draft):
         found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
@@ -59,7 +59,7 @@ def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
         least[kind] = min(row.shared_from or limit(draft), limit(draft), all_nodes)
 
 
-def _of_deeps(found: Found, draft: Draft) -> None:
+def _add_failed_deep(found: Found, draft: Draft) -> None:
     """Add nodes that failed a deep check."""
     for node in failed_deep(draft):
         # if many fail at once, the measures or a shared thing are likelier at fault

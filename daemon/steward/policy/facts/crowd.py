@@ -59,9 +59,9 @@ class Crowd:
         self._draft.wake(since + STARTS_BY_ITSELF_S)
         if self._draft.now >= since + STARTS_BY_ITSELF_S:
             return True
-        return all(len(free) - (node.name in free) < max(1, job.node_count) for free in self._free(job))
+        return all(len(free) - (node.name in free) < max(1, job.node_count) for free in self._usable_idle(job))
 
-    def _free(self, job: Job) -> Sequence[frozenset[NodeName]]:
+    def _usable_idle(self, job: Job) -> Sequence[frozenset[NodeName]]:
         """Return the idle nodes that the job could use, for each partition in which it may run."""
         if job.id not in self._free_for:
             parts = map(self._draft.overview.nodes_of, job.partitions)

@@ -7,6 +7,7 @@ from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, ElasticSpec, SizeChange
 
 _PAYS = 2.0
+"""New nodes must do so many times the work lost in the pause; a patient save gets so many times the slowest one."""
 _LASTS = 10.0
 """A growth that lasts for less than this many of its pauses was too short."""
 _SLOWER = 1.5

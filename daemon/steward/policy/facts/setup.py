@@ -85,7 +85,7 @@ def ask_setup(setup: NodeSetup, why: Why, draft: Draft) -> None:
 # The description of the cluster for a node's lifecycle scripts, as JSON texts in HyperPod's format.
 
 _ROLES = (Role.CONTROLLER, Role.LOGIN, Role.COMPUTE)
-_HERE = ("127.", "::1")
+_LOOPBACK = ("127.", "::1")
 
 
 def resource_config(node: NodeName, draft: Draft) -> str:
@@ -163,7 +163,7 @@ def _address(record: SlotRecord, group: Group, draft: Draft) -> str:
     For an empty controller address, each node fills in the address of the head that it speaks to.
     """
     address = _known_address(record, draft)
-    return "" if group.role is Role.CONTROLLER and address.startswith(_HERE) else address
+    return "" if group.role is Role.CONTROLLER and address.startswith(_LOOPBACK) else address
 
 
 def _known_address(record: SlotRecord, draft: Draft) -> str:

@@ -39,7 +39,7 @@ def follow_silence(draft: Draft) -> None:
     incident = open_silence(draft)
     if incident is not None:
         waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)
-        _follow(_with_known_gone(incident, waits, draft), waits, together, draft)
+        _extend_or_end(_with_known_gone(incident, waits, draft), waits, together, draft)
     elif waits := together & silent:
         _begin(together, waits, draft)
 
@@ -121,7 +121,7 @@ def _with_known_gone(incident: Incident, waits: frozenset[NodeName], draft: Draf
     return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=gone)
 
 
-def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
+def _extend_or_end(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
     """Extend the incident, or end it when no node is waited for any more."""
     # if few did not come back, each is judged by itself in time; other gone nodes say nothing about those whose fate is
     # unknown

@@ -83,7 +83,7 @@ class Fault:
 
 _FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
 _UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
-_NEVER = Verdict(
+_NEVER_SEEN = Verdict(
     standing=Standing.UNKNOWN,
     why=Why(rule="node.unknown", text="no agent has come from this node yet: only Slurm says how it is"),
 )
@@ -93,11 +93,11 @@ def standing(node: Node, draft: Draft) -> Verdict:
     """Return how the node stands, by its agent, the second witness, the provider and Slurm."""
     view = draft.seen.agents.get(node.name)
     if view is not None and view.connected:
-        return _connected(view)
+        return _verdict_connected(view)
     if node.name in draft.slots:
-        return _unconnected(node, view, draft)  # not kept: a later step of the plan may change its slot
+        return _verdict_unconnected(node, view, draft)  # not kept: a later step of the plan may change its slot
     if node.name not in draft.found.standings:
-        draft.found.standings[node.name] = _unconnected(node, view, draft)
+        draft.found.standings[node.name] = _verdict_unconnected(node, view, draft)
     verdict: Verdict = draft.found.standings[node.name]
     return verdict
 
@@ -120,15 +120,15 @@ def _find_monitored_nodes(draft: Draft) -> Sequence[NodeName]:
     return [name for name in draft.overview.unheard if name in views or name in draft.agents]
 
 
-def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
+def _verdict_unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
     """Return the verdict on a node without a connected agent."""
     missed_at = missed_since(node, draft)
     if missed_at is None:
-        return _NEVER if view is None and node.name not in draft.agents else _UNKNOWN
-    return _away(node, view, missed_at, draft)
+        return _NEVER_SEEN if view is None and node.name not in draft.agents else _UNKNOWN
+    return _verdict_missing(node, view, missed_at, draft)
 
 
-def _connected(view: AgentView) -> Verdict:
+def _verdict_connected(view: AgentView) -> Verdict:
     """Return the verdict on a node with a connected agent."""
     if view.late:
         why = Why(rule="node.late", text="the agent's heartbeat is overdue")
@@ -140,7 +140,7 @@ def missed_since(node: Node, draft: Draft) -> float | None:
     """Return since when the agent is missing; None while it is connected, not expected, or still has time to come."""
     if is_away_on_purpose(node) or not _is_known_and_gone(node.name, draft):
         return None
-    due = _due(node.name, draft)
+    due = _due_at(node.name, draft)
     if due is None:
         return draft.seen.agents[node.name].lost_at
     draft.wake(due)
@@ -149,7 +149,7 @@ def missed_since(node: Node, draft: Draft) -> float | None:
 
 def is_awaited(node: NodeName, draft: Draft) -> bool:
     """Return whether the agent was known before and still has time to come: the node's state is unknown."""
-    due = _due(node, draft) if _is_known_and_gone(node, draft) else None
+    due = _due_at(node, draft) if _is_known_and_gone(node, draft) else None
     return due is not None and draft.now < due
 
 
@@ -161,7 +161,7 @@ def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
     return node in draft.agents
 
 
-def _due(node: NodeName, draft: Draft) -> float | None:
+def _due_at(node: NodeName, draft: Draft) -> float | None:
     """Return by when the agent should come after the head's start or its node's return; None: it was lost later."""
     view = draft.seen.agents.get(node)
     lost_at, back = view.lost_at if view is not None else None, draft.nodes.of(node).back_at
@@ -170,7 +170,7 @@ def _due(node: NodeName, draft: Draft) -> float | None:
     return max(reasons) + draft.want.repair.agents_grace_s if reasons else None
 
 
-def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
+def _verdict_missing(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
     """Return the verdict on a node whose agent is missing."""
     facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {_how_lost(node.name, view, lost_at, draft)}",)
     witness = view.witness if view else None
@@ -354,14 +354,14 @@ def ask_mend(case: Case, draft: Draft) -> None:
     view, order = draft.seen.agents.get(case.node), order_of(case)
     if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
         return
-    why = Why(rule=f"case.{case.rung.value}", text=_what(case), evidence=(str(case.why),))
+    why = Why(rule=f"case.{case.rung.value}", text=_order_text(case), evidence=(str(case.why),))
     action = MendNode(
         key=Key(f"mend:{order.token}"), why=why, node=case.node, rung=case.rung, target=case.target, token=order.token
     )
     draft.wish(action, draft.want.repair.retry_s)
 
 
-def _what(case: Case) -> str:
+def _order_text(case: Case) -> str:
     """Return what the order does, in words."""
     did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
     return f"{did} {case.target} on {case.node}"
