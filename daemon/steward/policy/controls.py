@@ -58,7 +58,7 @@ def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
 
 
 def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
-    """Return the memory with every known version of a site check armed; refused if not `armed`.
+    """Return the memory with every known version of a site check armed, or refused if `armed` is false.
 
     Raises Refusal if no version is known.
     """

@@ -20,8 +20,8 @@ DAY_S = 86400.0
 WEEK_S = 7 * 86400.0
 WISHES_KEPT = 20_000
 JOBS_KEPT = 20_000
-"""If more jobs are remembered, those that Slurm has forgotten go, first those of the user with the most: one user's
-short jobs must not make every turn longer."""
+"""If more jobs are remembered, ended jobs that Slurm does not show any more are forgotten, first those of the user with
+the most: one user's short jobs must not make every turn longer."""
 TOKENS_KEPT_S = 8 * 3600.0
 """A client token is valid for 8 hours."""
 

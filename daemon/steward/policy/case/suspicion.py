@@ -289,7 +289,7 @@ class Settling:
         )
 
     def is_over(self, node: NodeName, fault: Fault) -> bool:
-        """Return whether this fault may be acted on.
+        """Return whether the fault has stood long enough to be acted on.
 
         Fatal faults, events, and faults of a node whose job waits for an answer need no time to settle.
         """

@@ -84,7 +84,7 @@ def _move(run: DeepRun, draft: Draft) -> None:
 
 
 def _release(draft: Draft) -> None:
-    """Release the reservations of ours that no deep check needs, also those that a head left which died."""
+    """Release the reservations of ours that no deep check needs, including those left by a head that died."""
     if not draft.may_clear_strays:
         return
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}

@@ -216,7 +216,7 @@ def _judge_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _T
 
 
 def _slow_on_most(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
-    """Return the checks in which more than half of at least `min_nodes` nodes are slow: a shared cause, or the test's."""
+    """Return the checks in which more than half of at least `min_nodes` nodes are slow: a common cause."""
     slow: dict[str, list[bool]] = {}
     for one in measures:
         if one.partner is None and one.outcome is Outcome.PASSED and (bar := usual.bar(one)) is not None:

@@ -180,7 +180,7 @@ def _enter_running(scene: RunScene, fact: RunFact) -> ElasticRun:
 
 
 def _late_save(scene: RunScene) -> ElasticRun:
-    """Handle ranks that did not save in time: call off a growth for which no rank has begun to save, else wait on."""
+    """Handle ranks that did not save in time: call off a growth if no rank has begun to save, else keep waiting."""
     run, now = scene.run, scene.draft.now
     waited_s = now - run.events[-1].at if run.events else 0.0
     if run.cause is not Cause.GROW or scene.saves:

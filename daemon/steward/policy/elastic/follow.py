@@ -1,4 +1,4 @@
-"""The step of the plan that follows elastic runs."""
+"""The step of the plan that moves elastic runs."""
 
 from dataclasses import replace
 

@@ -150,10 +150,7 @@ def limit(draft: Draft) -> int:
 
 
 def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
-    """Return the nodes without those that were in an ended incident of this kind with the fault that they have now.
-
-    Each of them is judged by itself.
-    """
+    """Return the faults without those that an ended incident of this kind covered: such nodes are judged one by one."""
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is None:
         return found

@@ -41,7 +41,7 @@ class Crowd:
 
     @cached_property
     def foreign(self) -> frozenset[NodeName]:
-        """Return the nodes that are not ours to reserve at some time before a deep check begun now would end."""
+        """Return the nodes in reservations of others that overlap a deep check begun now."""
         draft = self._draft
         until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
         found = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until]

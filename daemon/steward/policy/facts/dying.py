@@ -17,7 +17,7 @@ _DYING = (Standing.LATE, Standing.SILENT, Standing.LOST)
 
 
 def dying_nodes(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes with GRES of a running job and its other parts that fell silent and are not DOWN in Slurm."""
+    """Return the nodes of a running job and its other parts that have GRES, fell silent, and are not DOWN in Slurm."""
     running = [part for part in (job, *other_parts(job, draft.seen.jobs)) if part.is_active]
     return frozenset(name for part in running for name in part.nodes if _is_dying(name, draft))
 

@@ -90,7 +90,7 @@ def _gone_by_looks(node: Node, draft: Draft) -> str:
 
 
 def _looks_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
-    """Return the fresh looks at the node, made since it was lost, of agents that are heard."""
+    """Return the recent reports of heard agents on the node's slurmd, made since the node was lost."""
     view = draft.seen.agents.get(node)
     lost_at = view.lost_at if view is not None and view.lost_at is not None else 0.0
     since = max(lost_at, draft.now - SEEN_ALIVE_S)

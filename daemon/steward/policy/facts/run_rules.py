@@ -66,7 +66,7 @@ def slowest_save_s(run: ElasticRun) -> float:
 
 
 def patience_s(run: ElasticRun, rules: RunRules) -> float:
-    """Return for how long (s) a change without urgency waits for the own_or_sites rank to begin saving."""
+    """Return for how long (s) a change without urgency waits for the first rank to begin saving."""
     return max(rules.grace_s, _PAYS * slowest_save_s(run))
 
 

@@ -66,7 +66,7 @@ def taken_out(scope: str, draft: Draft) -> int:
 def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
     """Return the breaker that keeps a node from being taken out for a check; None if there is none.
 
-    A breaker trips if the node would be one too many.
+    A breaker whose limit is reached trips first.
     """
     return _holding(node, check, None, draft)
 

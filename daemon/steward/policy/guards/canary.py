@@ -1,7 +1,7 @@
 """Trials of site checks: a new version of a check only reports until it has shown that it is sane.
 
-Checks that a new head finds are no exception: the head begins in report-only itself, so their trials cost nothing and
-are over when the site lets it act.
+Checks that a new head finds are tried as well: a new head only reports at first anyway, and the trials are over when
+the site lets it act.
 """
 
 from collections.abc import Iterable

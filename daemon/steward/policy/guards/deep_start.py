@@ -31,13 +31,13 @@ class DeepStart(Enum):
 
 
 def start_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
-    """Return how the deep check of a new machine stands; `waiter` is the token of its slot or repair."""
+    """Return the standing of a new machine's deep check; `waiter` is the token of its slot or repair."""
     runs = draft.deeps.of(waiter)
     return _standing(node, runs, draft) if runs or start_kinds(node, draft) else DeepStart.NONE
 
 
 def launch_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
-    """Return how the launch test of a node stands."""
+    """Return the standing of a node's launch test."""
     runs = draft.deeps.of(waiter)
     stands = _standing(node, runs, draft)
     # An inconclusive launch test has not shown that jobs can begin on the node.

@@ -73,7 +73,7 @@ def lemons(memory: Memory, nodes: int, now: float) -> tuple[Lemon, ...]:
 
 
 def _with_top(lemon: Lemon, *, is_top: bool) -> Lemon:
-    """Return the piece with its mark of the top."""
+    """Return the piece with this `is_top`."""
     return Lemon(piece=lemon.piece, node=lemon.node, score=lemon.score, parts=lemon.parts, is_top=is_top)
 
 
