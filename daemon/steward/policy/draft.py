@@ -167,14 +167,14 @@ class Draft:
     @property
     def may_provision(self) -> bool:
         """Return whether instances of groups may be made and ended: not paused."""
-        # groups are a caller's wish, so a site that only wants reports about its nodes gets them, too
+        # a caller asked for the groups, so the site's wish for reports alone does not stop them
         return not self.paused
 
     @property
     def may_clear_strays(self) -> bool:
-        """Return whether reservations and the like that have our name but are not in memory may be removed."""
-        # without a connected agent, this may be a second head, and they belong to the head that has the agents;
-        # reservations end by themselves anyway
+        """Return whether reservations that have our name but are not in memory may be removed."""
+        # a head without a connected agent may be a second one, and the reservations those of the head that has the
+        # agents; reservations end by themselves anyway
         return bool(self.overview.heard)
 
     @property

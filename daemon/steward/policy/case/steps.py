@@ -223,7 +223,7 @@ def _launch(scene: CaseScene) -> None:
 
 def _take_spare(scene: CaseScene) -> None:
     """Ask for a loan of a free spare; the broken machine is left alone."""
-    # `keep_spares` takes back the spares of earlier tries.
+    # `keep_spares` takes back the spares of earlier tries
     case, draft = scene.case, scene.draft
     spare = free_spare(case, draft)
     if spare is not None:
@@ -291,7 +291,7 @@ def _give_back(scene: CaseScene) -> None:
         return  # the node was returned: wait until slurmd has answered Slurm's ping
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")
-    order = command(scene.node)  # a command that came during the repair is done with it, too
+    order = command(scene.node)  # the repair also fulfils a command that came meanwhile
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:

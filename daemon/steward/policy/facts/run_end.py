@@ -81,7 +81,7 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     credential revoked").
     """
     mem = draft.jobs.get(job.id)
-    if mem is None:  # it was evicted and did not ask to be resumed
+    if mem is None:  # the job was evicted and did not ask to be resumed
         return next_second(clean_bystander_since(job, draft))
     # the run ended before it was seen to clean up, or else before it was seen clean
     cleaned, clean = end_of(mem).since, clean_since(job, draft)

@@ -77,7 +77,8 @@ def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
     incident = draft.incidents.get(AGENTS)
     if incident is None or node not in incident.gone or draft.cases.lost(node) is None:
         return None
-    # by our own clock, which may have been set just before; an outage may take more nodes soon after the first ones
+    # the start of the incident is by our own clock, which may have been set; nodes that an outage takes soon after the
+    # first ones count as silent together with this node
     return incident.since
 
 
@@ -123,8 +124,7 @@ def _with_known_gone(incident: Incident, waits: frozenset[NodeName], draft: Draf
 
 def _extend_or_end(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
     """Extend the incident, or end it when no node is waited for any more."""
-    # if few did not come back, each is judged by itself in time; other gone nodes say nothing about those whose fate is
-    # unknown
+    # if fewer nodes than the limit are gone or away, the incident ends after the grace; each is then judged by itself
     few = len(waits | incident.gone) < limit(draft)
     easing = (incident.easing if incident.easing is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now

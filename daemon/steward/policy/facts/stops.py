@@ -22,7 +22,7 @@ def note_stops(draft: Draft) -> None:
     """Remember since when each node's host shuts down, by its agent, or its machine is reclaimed, by its provider."""
     for name in draft.overview.unheard:
         view, since = draft.seen.agents.get(name), _reported_stop(name, draft)
-        # without the host's own word the agent may come back to a host that lives on: nothing is kept then
+        # an agent that was told to end while its host stays up may come back: nothing is kept for it
         if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
             draft.nodes.note(name, stops_from=since)
     for name in draft.overview.reclaimed - draft.overview.remembered("reclaimed_from"):

@@ -255,14 +255,14 @@ def _proves_nothing(view: AgentView, draft: Draft) -> bool:
 
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent was told to end and slurmd's port refuses, which proves nothing."""
-    # a person who restarts both services, by hand or for an upgrade, has jobs run on
+    # while a person restarts both services, by hand or for an upgrade, jobs run on
     return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def _may_be_full(view: AgentView) -> bool:
     """Return whether slurmd's port takes connections and answers none, without proving anything."""
-    # any user can open more connections than a slurmd serves: it counts only if the agent fell silent by itself, and
-    # had seen slurmd answer until then
+    # any user can open more connections than a slurmd serves: an unanswered port counts only if the agent fell silent
+    # by itself, and slurmd had answered the agent until then
     is_unanswered = view.witness is not None and view.witness.result is Witness.UNANSWERED
     return is_unanswered and view.lost_at is not None and (not view.fell_silent or _missed_slurmd(view))
 
@@ -304,7 +304,7 @@ def mode_of(check: str, draft: Draft) -> str:
 
 def may_act_on(finding: Finding, draft: Draft) -> bool:
     """Return whether a node may be repaired for the finding."""
-    # a shared thing that fails is no node's fault, and another machine sees it, too
+    # a fault of a shared thing is no node's fault, and another machine would have it, too
     return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
 
 

@@ -21,7 +21,7 @@ def must_wait(case: Case, draft: Draft) -> str:
 
 def _for_incident(case: Case, draft: Draft) -> str:
     """Return why a repair waits for the end of an incident."""
-    # the node was taken out before others had the same fault: the fault may not be its own
+    # other nodes showed the same fault after this one was taken out: the fault may not be its own
     kind = f"{CHECK}{case.check}"
     is_scout_case = case.is_of_reason and is_scout(case.node, kind, draft)
     if case.trigger is Trigger.ADMIN or is_scout_case or not in_incident(case.node, kind, draft):
