@@ -278,7 +278,7 @@ class DeepBook(Kept[str, DeepRun]):
 
     @property
     def holding(self) -> Mapping[NodeName, Mapping[str, DeepRun]]:
-        """Return node -> the deep checks, by id, that reserved the node or asked for it and lack its result."""
+        """Return node -> the deep checks, by id, that reserved or requested the node and have no result for it yet."""
         if self._holding is None:
             self._holding = {}
             for run in self.values():

@@ -8,6 +8,7 @@ from steward.model.ids import JobId
 from steward.policy.kept import Kept
 
 CHANGES_KEPT = 64
+"""How many changes of size are remembered for a run."""
 KEPT_S = 86_400.0
 """The time for which an ended run is remembered."""
 

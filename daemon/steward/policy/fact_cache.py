@@ -154,7 +154,7 @@ class FactCache:
         return self._jobs
 
     def once(self, find: Callable[P, T], of: tuple[object, ...], *given: P.args, **named: P.kwargs) -> T:
-        """Return the result of `find`; that of its last call if its inputs `of` are still the same objects."""
+        """Return the result of `find`, or its last result if the inputs `of` are still the same objects."""
         known = self._made.get(find)
         if known is None or not self.is_done(find, of):
             known = self._made[find] = (of, find(*given, **named))

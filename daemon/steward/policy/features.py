@@ -31,7 +31,7 @@ _OVERWRITTEN_WITHIN_S = 6 * 10.0
 _NAMES_LENGTH = 200
 """The most characters of node names in an event."""
 EVERY_S = 10.0
-"""Changes are collected for this time: one command for many nodes."""
+"""How long changes are collected, so that one command serves many nodes."""
 
 
 def keep_features(draft: Draft) -> None:

@@ -11,6 +11,7 @@ from steward.policy.facts.verdict import monitored_nodes
 from steward.policy.traits import Trait
 
 _LONGEST_NAMES = 200
+"""The most characters of node names in an event."""
 
 
 def remember_agents(draft: Draft) -> None:

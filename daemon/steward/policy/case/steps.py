@@ -1,4 +1,4 @@
-"""The actions that a case needs in each step, and the changes of its record when it enters one."""
+"""The actions that a case needs in each step, and the changes to its record when it enters a step."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -65,7 +65,7 @@ def _may_have_suspects(draft: Draft) -> bool:
 
 def _move_all(draft: Draft) -> bool:
     """Move each open deep check once, and return whether any moved."""
-    # one that moved may have left nodes for which another waits
+    # a deep check that moved may have left nodes for which another one waits
     states = {id: run.state for id, run in draft.deeps.items()}
     for id in sorted(draft.deeps, key=lambda id: _urgency(draft.deeps[id])):
         if draft.deeps[id].is_open:

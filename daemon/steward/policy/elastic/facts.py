@@ -89,7 +89,7 @@ def _settled(scene: RunScene) -> bool:
 
 def growing(scene: RunScene) -> int:
     """Return how many runs change their size now."""
-    # they are limited because the saves of many runs at once would overload the file system
+    # limited by `GROWTHS_AT_ONCE`: the saves of many runs at once would overload the file system
     return sum(1 for run in scene.draft.elastic.values() if run.is_changing)
 
 

@@ -1,4 +1,4 @@
-"""A run in the current picture: its jobs, its coordinator's last report, its nodes, and the nodes that it loses."""
+"""A run in the current picture: its jobs, its coordinator's last report, its nodes, and which of them are lost."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Blamed nodes: by a job's failures, by its user, and by failures of other users' jobs."""
+"""Nodes that are blamed: for a job's failures, by its user, or for failures of other users' jobs."""
 
 from collections.abc import Mapping, Sequence
 

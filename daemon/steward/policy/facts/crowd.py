@@ -77,7 +77,7 @@ class Crowd:
 
 def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> bool:
     """Return whether the reservation keeps the node for a job while the node is under repair."""
-    # Such a node must pass its deep check inside the reservation before it serves again.
+    # such a node must pass its deep check inside the reservation before it serves again
     return reservation.kept_for is not None and draft.cases.open_of(node) is not None
 
 
@@ -134,12 +134,12 @@ def free_nodes(run: DeepRun, crowd: Crowd, draft: Draft) -> list[NodeName]:
 
 
 def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that the deep check takes now: as many free ones as it may; empty while it gathers more."""
+    """Return the free nodes that the deep check takes now, as many as allowed; empty while it waits for more."""
     free = free_nodes(run, crowd, draft)
     if not free:
         return frozenset()
     gathered = (draft.now if run.free is None else run.free) + draft.want.deep.gather_s
-    # The first free node waits a little for the others: the nodes of a job that has just ended clean up one by one.
+    # the first free node waits a little for the others: the nodes of a job that has just ended clean up one by one
     if len(free) < len(run.nodes - run.results.keys()) and draft.now < gathered:
         draft.wake(gathered)
         return frozenset()

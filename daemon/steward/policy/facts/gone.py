@@ -146,7 +146,7 @@ def has_jobs(node: NodeName, draft: Draft) -> bool:
 
 
 def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that a job has now, or those of its lost run while that cleans up."""
+    """Return the nodes that a job has now; while its lost run cleans up, the nodes of that run."""
     known = draft.seen.jobs.get(job)
     if known is not None and known.is_active:
         return known.nodes

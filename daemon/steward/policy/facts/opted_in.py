@@ -33,7 +33,7 @@ def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
 
 
 def nodes_of_run(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return all nodes that this run had, with those of its other parts."""
+    """Return all nodes that the job's present run had, and the nodes of its other parts."""
     mem = draft.jobs.get(job.id)
     host = frozenset({job.batch_host} if job.batch_host is not None else ())
     remembered = mem.nodes | mem.parts if mem is not None else frozenset()

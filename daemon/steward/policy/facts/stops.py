@@ -19,7 +19,7 @@ LISTED_S = 60.0
 
 
 def note_stops(draft: Draft) -> None:
-    """Remember since when each node's host shuts down, by its agent, or its machine is reclaimed, by its provider."""
+    """Remember since when agents say that their hosts shut down, and providers that they reclaim machines."""
     for name in draft.overview.unheard:
         view, since = draft.seen.agents.get(name), _reported_stop(name, draft)
         # an agent that was told to end while its host stays up may come back: nothing is kept for it

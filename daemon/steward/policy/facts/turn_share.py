@@ -1,4 +1,4 @@
-"""The share of a turn that one user's jobs may take: each action is a command of its own, and all shims wait for it."""
+"""The share of a turn that one user's jobs may take: each action is a separate command, and all shims wait."""
 
 from steward.model.action import AllowRequeue, CancelReplica, RequeueJob
 from steward.policy.draft import Draft

@@ -17,6 +17,7 @@ from steward.policy.facts.crowd import Crowd
 MOST_RUNS = 2
 """How often a deep check is made if it is inconclusive; after that the node may serve, and an event says so."""
 RELEASE_S = 120.0
+"""The time allowed for the release of the node after each deep check."""
 
 
 class DeepStart(Enum):
@@ -40,7 +41,7 @@ def launch_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
     """Return the standing of a node's launch test."""
     runs = draft.deeps.of(waiter)
     stands = _standing(node, runs, draft)
-    # An inconclusive launch test has not shown that jobs can begin on the node.
+    # an inconclusive launch test has not shown that jobs can begin on the node
     has_passed = any(run.results.get(node) is DeepResult.PASSED for run in runs)
     return DeepStart.UNCLEAR if stands is DeepStart.PASSED and not has_passed else stands
 
@@ -181,7 +182,7 @@ def new_run(
     *,
     waiter: str = "",
 ) -> DeepRun:
-    """Create a deep check that waits for its nodes, and return it; the plans move it on."""
+    """Create and return a deep check that waits for its nodes."""
     run = DeepRun(
         id=f"d{draft.next_case}",
         cause=cause,
