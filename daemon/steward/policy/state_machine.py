@@ -85,9 +85,9 @@ class StateMachine(Generic[Step, Fact, Next, Scene]):
     """A table with the functions that move an object through it.
 
     A scene is an object and the part of the picture around it. `step_of` returns the scene's step. `questions` has one
-    question for each fact of the table; else ValueError is raised. Before the facts are tried, `noted` returns the scene
-    with times noted. `enter` carries out a move, writes its event, and returns the scene after it; None if no object is
-    left to move.
+    question for each fact of the table; else ValueError is raised. `noted` returns the scene with times noted, before
+    the facts are tried. `enter` carries out a move, writes its event, and returns the scene after it; None if no object
+    is left to move.
     """
 
     table: Table[Step, Fact, Next]
