@@ -1,4 +1,4 @@
-"""Time in which nothing could be done counts against no deadline."""
+"""Keep time in which Steward could not act out of the deadlines of cases and slots."""
 
 from dataclasses import replace
 
@@ -9,16 +9,16 @@ from steward.policy.state_machine import BLIND_S
 
 
 def forgive_blind_time(draft: Draft) -> None:
-    """Extend the deadlines of steps by the time in which nothing could be done (head away, Slurm silent, paused).
+    """Extend the deadlines of steps by the time in which Steward could not act (head down, Slurm unread, paused).
 
-    Time in which repairs were only reported extends the deadlines of cases. A held case has no deadline: commands count
-    from when it was held.
+    Time in which repairs are only reported extends the deadlines of cases alone.
     """
     gap = draft.now - draft.looked
     if not draft.may_provision or not draft.looked or gap <= 0:
         return
     is_blind = gap > BLIND_S
     if is_blind or not draft.may_touch_nodes:
+        # a held case has no deadline, and an admin's command counts only if it came after `entered`
         for case in [c for c in draft.cases.values() if c.is_open and c.step is not Step.HELD]:
             draft.cases.keep(replace(case, entered=case.entered + gap))
         draft.looked = draft.now
@@ -28,7 +28,7 @@ def forgive_blind_time(draft: Draft) -> None:
 
 
 def note_look(draft: Draft) -> None:
-    """Remember roughly when something could last be done for a case or slot, while one is under way."""
+    """Note, to within half of `BLIND_S`, when Steward could last act; note 0 while no case or slot has a deadline."""
     if not draft.may_provision:
         return
     is_busy = any(case.is_open and not case.waits_for_person for case in draft.cases.values())

@@ -1,6 +1,6 @@
-"""The tables of memory with indexes of their own: cases, slots of API groups, nodes, deep checks.
+"""The tables of memory that have indexes: cases, slots of API groups, nodes, deep checks.
 
-They exist while a plan is made. Each table is changed through its own methods alone.
+A table lives as long as its plan is made, and is changed only through its own methods.
 """
 
 import math
@@ -23,10 +23,12 @@ from steward.policy.fact_cache import FactCache
 from steward.policy.kept import Kept
 from steward.policy.slot_of import slot_of
 
-_TIDY = (Step.SUSPECT, Step.CLOSED)
-"""Nothing was done to the node, or nothing more is to be done."""
+_NOT_IN_REPAIR = (Step.SUSPECT, Step.CLOSED)
+"""Steps in which no repair is under way: it has not begun yet, or is over."""
 _NEW_MACHINE = (Step.VERIFY, Step.RETURN)
+"""Steps in which the repaired or new machine is up and is tested."""
 REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+"""Steps that count as a running repair in the budgets."""
 
 
 class CaseBook(Kept[CaseId, Case]):
@@ -39,7 +41,7 @@ class CaseBook(Kept[CaseId, Case]):
         self._open = {case.node: case.id for case in self.values() if case.is_open}
         self._of: defaultdict[NodeName, dict[CaseId, None]] | None = None
         self.replacing = {case.id: case.node for case in self.values() if case.step in REPLACING}
-        """Nodes of the cases that are at work on their machines."""
+        """The node of each case in one of the steps `REPLACING`, by case id."""
 
     @property
     def nodes_in_repair(self) -> Collection[NodeName]:
@@ -52,17 +54,17 @@ class CaseBook(Kept[CaseId, Case]):
 
     def in_work(self, node: NodeName) -> Case | None:
         """Return the node's open case if it is past suspicion; else None."""
-        return case if (case := self.open_of(node)) and case.step not in _TIDY else None
+        return case if (case := self.open_of(node)) and case.step not in _NOT_IN_REPAIR else None
 
     def lost(self, node: NodeName) -> Case | None:
-        """Return the node's open case if the node was lost and no new instance is verified yet; else None."""
+        """Return the node's confirmed case if the node was lost and no machine is up in its place yet; else None."""
         case = self.in_work(node)
         return case if case is not None and case.trigger is Trigger.LOST and case.step not in _NEW_MACHINE else None
 
     def expects_no_agent(self, node: NodeName) -> bool:
-        """Return whether no agent is expected on the node because of its repair.
+        """Return whether the node's repair explains why its agent is away.
 
-        This is so if its instance was lost, is in a person's hands, or is just being ended or mended.
+        That is so if the node was lost, is held for a person, or its machine is being mended or replaced.
         """
         case = self.in_work(node)
         if case is None or case.step in _NEW_MACHINE:
@@ -111,21 +113,23 @@ class SlotBook(Kept[NodeName, SlotRecord]):
     __slots__ = ("_groups", "_members", "_repairable", "_sizes", "_want", "launching")
 
     def __init__(self, before: Mapping[NodeName, SlotRecord], groups: dict[str, Group], want: Desired) -> None:
-        """Index the slots. `groups` are those of the same plan, which changes them as it goes on."""
+        """Index the slots. `groups` is the draft's own table, which later steps of the plan change."""
         super().__init__(before)
         self._groups, self._want = groups, want
         self.launching = sum(1 for record in self.values() if record.step is SlotStep.LAUNCH)
-        """How many launches are under way."""
+        """How many slots are in the step LAUNCH."""
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
         self._repairable: dict[NodeName, Slot] | None = None
 
     @property
     def repairable(self) -> dict[NodeName, Slot]:
-        """Return the slot of each node that may be repaired; made at the first call, because a quiet plan needs none.
+        """Return the slot of each node that may be repaired.
 
-        These are the slots of pools that no API group took over, and the slots of API groups that are in service.
+        These are the slots of pools that no API group took over, and those of API groups that are in service and no
+        controller.
         """
+        # made at the first call: a plan without trouble does not need it
         if self._repairable is None:
             self._repairable = {node: slot for node, slot in self._want.slots.items() if slot.group not in self._groups}
             for record in self.values():
@@ -180,10 +184,11 @@ class SlotBook(Kept[NodeName, SlotRecord]):
         return True
 
 
-_NOTHING = NodeMemory()
-_FADING = ("back_at", "lost_at", "stops_from", "reclaimed_from", "silent_since", "left_at", "left_us", "suspected")
-_NAMES_GONE = (*_FADING, "away_since")
-"""For a node that Slurm no longer knows."""
+_EMPTY = NodeMemory()
+_EXPIRING = ("back_at", "lost_at", "stops_from", "reclaimed_from", "silent_since", "left_at", "left_us", "suspected")
+"""The fields of a node's memory whose times expire."""
+_EXPIRING_IF_UNKNOWN = (*_EXPIRING, "away_since")
+"""The times that expire for a node that Slurm no longer knows."""
 
 
 class NodeBook(Kept[NodeName, NodeMemory]):
@@ -192,30 +197,30 @@ class NodeBook(Kept[NodeName, NodeMemory]):
     __slots__ = ()
 
     def of(self, node: NodeName) -> NodeMemory:
-        return self.get(node, _NOTHING)
+        return self.get(node, _EMPTY)
 
     def note(self, node: NodeName, **news: Any) -> None:
         """Set these fields of the node's memory."""
         before = self.of(node)
         after = replace(before, **news)
-        if after == _NOTHING:
+        if after == _EMPTY:
             self.pop(node, None)
         elif after != before:
             self[node] = after
 
     def prune(self, since: float, in_slurm: Container[NodeName], ground: FactCache) -> None:
-        """Forget what was true at `since` or before.
+        """Forget times at or before `since`.
 
-        A settling finding is forgotten elsewhere, when it no longer stands; so is the planned absence of a node that
-        Slurm knows, when the node is back.
+        Not `settling`, nor `away_since` of a node that Slurm knows: other steps clear them when they no longer hold.
         """
+        # the oldest time is found once for the same memory and the same nodes of Slurm
         before = self.unchanged
         of = (before, ground.nodes.keys_stamp)
         if before is not None and ground.once(NodeBook._oldest, of, self, in_slurm) > since:
             return
         for name, mem in list(self.items()):
             if any(at <= since for at in _times(mem, is_there=name in in_slurm)):
-                self.note(name, **_young(mem, since, is_there=name in in_slurm))
+                self.note(name, **_without_old_times(mem, since, is_there=name in in_slurm))
 
     def _oldest(self, in_slurm: Container[NodeName]) -> float:
         return min(
@@ -226,15 +231,15 @@ class NodeBook(Kept[NodeName, NodeMemory]):
 def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
     yield from mem.excluded_by.values()
     yield from mem.hurt.values()
-    for what in _FADING if is_there else _NAMES_GONE:
+    for what in _EXPIRING if is_there else _EXPIRING_IF_UNKNOWN:
         at: float | None = getattr(mem, what)
         if at is not None:
             yield at
 
 
-def _young(mem: NodeMemory, since: float, *, is_there: bool) -> dict[str, Any]:
-    """Return the fields that fade, without values from `since` or before."""
-    told = {what: getattr(mem, what) for what in (_FADING if is_there else _NAMES_GONE)}
+def _without_old_times(mem: NodeMemory, since: float, *, is_there: bool) -> dict[str, Any]:
+    """Return the fields that expire, without the times at or before `since`."""
+    told = {what: getattr(mem, what) for what in (_EXPIRING if is_there else _EXPIRING_IF_UNKNOWN)}
     young = {what: at if at is not None and at > since else None for what, at in told.items()}
     excluded_by = {user: at for user, at in mem.excluded_by.items() if at > since}
     hurt = {job: at for job, at in mem.hurt.items() if at > since}
@@ -264,7 +269,7 @@ class DeepBook(Kept[str, DeepRun]):
         self._changed(self.pop(id), None)
 
     def of(self, waiter: str) -> Collection[DeepRun]:
-        """Return the checks that were made for this slot or repair."""
+        """Return the deep checks that were made for a slot or repair; `waiter` is its token."""
         if self._of_waiter is None:
             self._of_waiter = {}
             for run in self.values():
@@ -273,11 +278,11 @@ class DeepBook(Kept[str, DeepRun]):
 
     @property
     def holding(self) -> Mapping[NodeName, Mapping[str, DeepRun]]:
-        """Return node -> the checks, by id, that have the node or asked for it, and have no result for it yet."""
+        """Return node -> the deep checks, by id, that reserved or requested the node and have no result for it yet."""
         if self._holding is None:
             self._holding = {}
             for run in self.values():
-                self._hold(run, self._holding)
+                self._add_holding(run, self._holding)
         return self._holding
 
     def _changed(self, before: DeepRun | None, after: DeepRun | None) -> None:
@@ -288,19 +293,19 @@ class DeepBook(Kept[str, DeepRun]):
         if self._holding is None:
             return
         if before is not None:
-            self._let_go(before, self._holding)
+            self._drop_holding(before, self._holding)
         if after is not None:
-            self._hold(after, self._holding)
+            self._add_holding(after, self._holding)
 
     @staticmethod
-    def _let_go(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
+    def _drop_holding(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
         for node in nodes_of(run) if run.has_nodes else ():
             del holding[node][run.id]
             if not holding[node]:
                 del holding[node]
 
     @staticmethod
-    def _hold(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
+    def _add_holding(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
         for node in nodes_of(run) if run.has_nodes else ():
             holding.setdefault(node, {})[run.id] = run
 

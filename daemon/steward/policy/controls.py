@@ -1,4 +1,4 @@
-"""Controls for people: pause, let actions go on, reset breakers, arm checks. Each returns the next memory."""
+"""Orders of people: pause, resume actions, reset breakers, arm checks. Each function returns the changed memory."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from steward.model.order import Refusal, RefusalKind
 def pause(memory: Memory) -> Memory:
     """Return the memory of a paused head.
 
-    No node is touched until `resume_actions`; jobs are still resumed. Cases stand still, and so do their clocks.
+    Until `resume_actions` no node is touched, no case moves and no deadline of a case runs; jobs are still resumed.
     """
     return replace(memory, paused=True)
 
@@ -20,7 +20,7 @@ def pause(memory: Memory) -> Memory:
 def resume_actions(memory: Memory, now: float) -> Memory:
     """Return the memory of a head that acts again: not paused, no breaker tripped.
 
-    From now on the nodes of incidents are judged one by one.
+    Incidents end: from now on each of their nodes is judged by itself.
     """
     incidents = {kind: replace(i, over=now) if i.over is None else i for kind, i in memory.incidents.items()}
     return replace(
@@ -35,7 +35,7 @@ def resume_actions(memory: Memory, now: float) -> Memory:
 
 
 def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
-    """Return the memory with one breaker closed, or with an empty scope all tripped ones.
+    """Return the memory with the breaker of `scope` closed, or every tripped breaker if `scope` is empty.
 
     Raises Refusal if no such breaker is tripped.
     """
@@ -58,7 +58,7 @@ def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
 
 
 def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
-    """Return the memory in which every known version of a check that may change takes nodes out, or none does.
+    """Return the memory with every known version of a site check armed, or refused if `armed` is false.
 
     Raises Refusal if no version is known.
     """
@@ -74,6 +74,6 @@ def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
 
 
 def _without_notes(memory: Memory, is_over: Callable[[str], bool]) -> Mapping[str, float]:
-    """Return the notes without those that are over, so that actions that are still withheld are told again."""
+    """Return the notes without the `withheld:` ones that are over: what is still withheld is reported again."""
     kept = {k: at for k, at in memory.noted.items() if not (k.startswith("withheld:") and is_over(k))}
     return MappingProxyType(kept)

@@ -36,28 +36,31 @@ from steward.policy.quota_book import QuotaJobBook
 from steward.policy.traits import Trait
 from steward.policy.trust import with_unproven_findings_muted
 
-# What steps of one plan found, kept for the steps after them. Each field belongs to the function that it names.
-
 
 @dataclass(slots=True)
 class Found:
+    """Results that a step keeps for later steps of the same plan, each for the function that its comment names."""
+
     companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = field(default_factory=dict)
     """`nodes_failing_other_users`, by its arguments."""
     reach: tuple[int, int] | None = None
+    """How many nodes the head reaches, and how many not: `reach`."""
     cleaning: frozenset[NodeName] | None = None
     """Nodes where lost runs of remembered jobs are completing: `has_jobs`."""
     jobs_needing_attention: frozenset[JobId] | None = None
     """Remembered jobs that were not at rest at the first call: `jobs_needing_attention`."""
     others: dict[str, Sequence[int]] = field(default_factory=dict)
-    """By partition, the priorities of the jobs before which a job that lost its place is put: `put_first`."""
+    """Partition -> the priorities of waiting jobs, ahead of which a job that lost its place is put: `put_first`."""
     settled: frozenset[NodeName] | None = None
-    """Nodes whose slots were settled at the first call: `move_slots`."""
+    """Nodes whose slots had nothing to do at the first call: `move_slots`."""
     standings: dict[NodeName, Any] = field(default_factory=dict)
+    """Verdicts on nodes whose agent is not connected: `standing`."""
     going: tuple[int, frozenset[NodeName]] = (0, frozenset())
-    """Nodes that this plan takes out of service, as of so many actions: `going`."""
+    """The number of actions so far, and the nodes that they take out of service: `places.py`."""
 
 
 NOT_TRIED_AGAIN_S = 5.0
+"""How soon an action that was surely not tried is asked for again."""
 _FIELDS = tuple(field.name for field in fields(Memory))
 
 
@@ -68,13 +71,13 @@ _BOOKS: Mapping[str, Callable[[Any], Kept[Any, Any]]] = {
     "elastic": ElasticBook,
     "quota_jobs": QuotaJobBook,
 }
-"""The tables of memory with indexes of their own; that of the slots is made apart, because it needs the groups, too."""
+"""The tables of memory that have indexes; the slots' table is made apart, because it needs the groups, too."""
 
 
 class Draft:
     """The inputs of every step of the plan, and the methods by which a step adds wishes, events and memory."""
 
-    # The fields of `Memory` as they are changed: `__init__` opens every one of them, `memory` freezes it.
+    # The fields of `Memory`, open for changes: `__init__` sets each of them, `memory` freezes them.
     cases: CaseBook
     jobs: Kept[JobId, JobMemory]
     bystanders: Kept[JobId, Bystander]
@@ -119,7 +122,7 @@ class Draft:
     def __init__(
         self, seen: Observed, want: Desired, memory: Memory, now: float, ground: FactCache | None = None
     ) -> None:
-        """Open the memory for changes. `ground` is kept from plan to plan; without one, facts are worked out anew."""
+        """Open the memory for changes. `ground` is the cache kept from plan to plan; None: a new one."""
         self.ground = ground if ground is not None else FactCache()
         self.ground.turn_to(seen)
         finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
@@ -134,7 +137,7 @@ class Draft:
             setattr(self, name, _BOOKS.get(name, Kept)(value) if isinstance(value, Mapping) else value)
         self.slots = SlotBook(memory.slots, self.groups, want)
         self.quota_said: dict[JobId, str] = {}
-        """What quotas have to say in the comments of jobs, if it is new."""
+        """Job -> the new text about its quota for its comment."""
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
         self._questions: dict[Question, None] = {}
@@ -164,26 +167,26 @@ class Draft:
     @property
     def may_provision(self) -> bool:
         """Return whether instances of groups may be made and ended: not paused."""
-        # groups are a caller's wish, so a site that only wants reports about its nodes gets them, too
+        # a caller asked for the groups, so the site's wish for reports alone does not stop them
         return not self.paused
 
     @property
     def may_clear_strays(self) -> bool:
-        """Return whether objects that are named as ours but unknown to our memory may be removed."""
-        # while no agent is connected here, they may belong to another head to which all agents connect; reservations
-        # end by themselves
+        """Return whether reservations that have our name but are not in memory may be removed."""
+        # a head without a connected agent may be a second one, and the reservations those of the head that has the
+        # agents; reservations end by themselves anyway
         return bool(self.overview.heard)
 
     @property
     def actions(self) -> Sequence[Action]:
-        """Return the actions that are wished for so far."""
+        """Return the actions that the plan has so far."""
         return self._actions
 
     def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
-        """Ask for an action, unless the same wish is younger than `every` seconds. Return whether it was added.
+        """Add an action, unless one with its key was added less than `every` seconds ago; return whether it was added.
 
-        `every` None: ask only once, and again only if the action was surely not done. `first`: it is done before all
-        others of this plan.
+        `every` None: only once, and again after `NOT_TRIED_AGAIN_S` if it was surely not carried out. `first`: before
+        all other actions of this plan.
         """
         last = self.asked.get(action.key)
         if last is not None and every is None and was_not_tried(self.seen.failures.get(action.key, "")):
@@ -221,7 +224,7 @@ class Draft:
         self._events.append(event)
 
     def tell_again(self, once: str) -> None:
-        """Let the event of this key be told again, because its cause is over."""
+        """Let the event of this key be written again, because its cause is over."""
         self.noted.pop(once, None)
 
     def asked_at(self, key: Key) -> float | None:
@@ -235,8 +238,8 @@ class Draft:
     def ask(self, question: Question, *, since: float) -> Fit | None:
         """Return Slurm's last answer to the question; None if there is none yet.
 
-        An answer from before `since` is returned, too, and asked for anew: then the plan is made again with the new
-        one.
+        If the answer is older than `since`, the question is asked again as well, and the plan is made anew with the new
+        answer.
         """
         fit = self.seen.fits.get(question)
         if fit is None or fit.at < since:

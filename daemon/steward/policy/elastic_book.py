@@ -8,6 +8,7 @@ from steward.model.ids import JobId
 from steward.policy.kept import Kept
 
 CHANGES_KEPT = 64
+"""How many changes of size are remembered for a run."""
 KEPT_S = 86_400.0
 """The time for which an ended run is remembered."""
 
@@ -36,7 +37,7 @@ class ElasticBook(Kept[JobId, ElasticRun]):
 
 
 def counted(run: ElasticRun, now: float) -> ElasticRun:
-    """Return the run with the node-seconds beyond its base job counted up to now."""
+    """Return the run with its node-seconds beyond the base size added up to `now`."""
     beyond = max(len(run.members) - run.base, 0)
     return replace(run, node_seconds=run.node_seconds + beyond * max(now - run.counted, 0.0), counted=now)
 

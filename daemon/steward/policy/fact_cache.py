@@ -1,6 +1,6 @@
-"""A cache of facts about every node, agent and job, so that a plan costs what changed and not what is there.
+"""A cache of facts about nodes, agents and jobs: the time for a plan grows with the changes, not with the cluster.
 
-Facts of a record are worked out once; a record that is the same object as in the picture before is skipped. A plan
+The facts of a record are found once; a record that is the same object as in the picture before is skipped. A plan
 without the cache is the same plan (tests/property/test_fact_cache.py). The cache relies on this: pictures and their
 records never change once they are made.
 """
@@ -24,15 +24,15 @@ R = TypeVar("R")
 T = TypeVar("T")
 P = ParamSpec("P")
 _NO_TRAITS: frozenset[Hashable] = frozenset()
-_NOBODY: frozenset[Any] = frozenset()
-_MOST_ALIKE = 4096
-"""How many different sets of traits are shared by the records that have them."""
+_NO_KEYS: frozenset[Any] = frozenset()
+_MOST_SHARED = 4096
+"""Records with equal sets of traits share one object, for up to this many different sets."""
 
 
 class Index(Generic[K, V, R]):
-    """An index of records by their traits, with one fact of each besides.
+    """An index of records by trait, which also keeps one fact of each record (`told`).
 
-    A record knows its key: the same object is never under two keys.
+    The same object must never be under two keys.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Index(Generic[K, V, R]):
     def _forget_all(self) -> None:
         self._records: Mapping[K, V] = {}
         self._traits_of: dict[K, frozenset[Hashable]] = {}
-        self._alike: dict[frozenset[Hashable], frozenset[Hashable]] = {}
+        self._shared: dict[frozenset[Hashable], frozenset[Hashable]] = {}
         self._having: dict[Hashable, set[K]] = {}
         self._stamps: dict[Hashable, object] = {}
         self._told: dict[K, R] = {}
         self.keys_stamp, self.told_stamp = object(), object()
-        """New objects after each change of the keys, and of the facts."""
+        """Stamps that are replaced by new objects at each change of the keys, and of the facts."""
 
     def follow(self, records: Mapping[K, V]) -> None:
         """Make this the index of `records`."""
@@ -71,10 +71,10 @@ class Index(Generic[K, V, R]):
 
     def having(self, trait: Hashable) -> AbstractSet[K]:
         """Return the keys of records with this trait. Do not keep the set: the next picture changes it."""
-        return self._having.get(trait, _NOBODY)
+        return self._having.get(trait, _NO_KEYS)
 
     def stamp(self, trait: Hashable) -> object:
-        """Return an object that is another one after each change of a record that has this trait, or had it."""
+        """Return a stamp that is replaced by a new object when a record that has or had this trait changes."""
         return self._stamps.setdefault(trait, object())
 
     def kinds(self, kind: type[T]) -> list[T]:
@@ -96,9 +96,9 @@ class Index(Generic[K, V, R]):
                 del self._having[trait]
         for trait in traits - before:
             self._having.setdefault(trait, set()).add(key)
-        if len(self._alike) > _MOST_ALIKE:
-            self._alike.clear()
-        self._traits_of[key] = self._alike.setdefault(traits, traits)
+        if len(self._shared) > _MOST_SHARED:
+            self._shared.clear()
+        self._traits_of[key] = self._shared.setdefault(traits, traits)
         if told != self._told.get(key):
             self.told_stamp = object()
             self._told.pop(key, None)
@@ -108,6 +108,7 @@ class Index(Generic[K, V, R]):
 
 def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, V]], list[K]]:
     """Return the rows that are new or have another record, and the keys that are gone."""
+    # most often the keys are the same, in the same order: then only the records are compared
     if len(before) == len(after):
         places = list(compress(count(), map(is_not, before.values(), after.values())))
         if not places:
@@ -120,7 +121,7 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
 
 
 class FactCache:
-    """The cache of one picture at a time. It lives for as long as plans follow each other; one thread uses it.
+    """The facts of the newest picture, kept from plan to plan and used by one thread.
 
     The key of a fact is the function that finds it.
     """
@@ -153,7 +154,7 @@ class FactCache:
         return self._jobs
 
     def once(self, find: Callable[P, T], of: tuple[object, ...], *given: P.args, **named: P.kwargs) -> T:
-        """Return what `find` finds, kept from the last call if it was found in (`of`) the same objects."""
+        """Return the result of `find`, or its last result if the inputs `of` are still the same objects."""
         known = self._made.get(find)
         if known is None or not self.is_done(find, of):
             known = self._made[find] = (of, find(*given, **named))
@@ -161,10 +162,10 @@ class FactCache:
         return found
 
     def is_done(self, step: Callable[..., object], of: tuple[object, ...]) -> bool:
-        """Return whether this function was called for the same objects before."""
+        """Return whether `step` was last noted as `done` for these very objects."""
         known = self._made.get(step)
         return known is not None and len(known[0]) == len(of) and all(map(is_, known[0], of))
 
     def done(self, step: Callable[..., object], of: tuple[object, ...]) -> None:
-        """Remember that this function was called for these objects."""
+        """Note that `step` was carried out for these objects."""
         self._made[step] = (of, None)

@@ -1,4 +1,4 @@
-"""Keep a feature on each node that says how its checks stand (`HealthCheck:Passed`), for users to choose nodes by.
+"""Keep a feature on each node that shows the state of its checks (`HealthCheck:Passed`), for users' `--constraint`.
 
 Slurm goes back to the features of slurm.conf whenever it reads that file, so the feature is compared in every picture
 and written only where it differs.
@@ -23,13 +23,15 @@ from steward.policy.facts.verdict import monitored_nodes, worst
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
 FIGHT = 3
-"""If another of our features replaces ours this many times in a row, another head writes, too."""
+"""After so many overwrites in a row, another head is taken to write the features, too."""
 PEACE_S = 120.0
-"""For this time the features are then left to the other head."""
-_SOON_S = 6 * 10.0
-_NAMES = 200
+"""How long the features are then left to the other head."""
+_OVERWRITTEN_WITHIN_S = 6 * 10.0
+"""How soon after our write another feature counts as an overwrite."""
+_NAMES_LENGTH = 200
+"""The most characters of node names in an event."""
 EVERY_S = 10.0
-"""Changes are collected for this time: one command for many nodes."""
+"""How long changes are collected, so that one command serves many nodes."""
 
 
 def keep_features(draft: Draft) -> None:
@@ -39,8 +41,8 @@ def keep_features(draft: Draft) -> None:
     # a node whose agent is away keeps its feature, unless it was taken out for that
     last = _last_deep_results(draft)
     wrong: defaultdict[str, set[NodeName]] = defaultdict(set)
-    for node in _doubtful(last, draft):
-        word = _word(node, last, draft)
+    for node in _candidates(last, draft):
+        word = _right_feature(node, last, draft)
         if word and not _shows(node, word):
             wrong[word].add(node.name)
     for word, names in sorted(wrong.items()):
@@ -59,15 +61,15 @@ def _is_left_to_another(draft: Draft) -> bool:
 
 
 def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
-    """Note what was written; if another head undoes it again and again, say so, and pause if no agent is heard."""
+    """Note what was written; if another head keeps overwriting it, say so, and pause if no agent is heard here."""
     before = draft.head.shown.get(word)
-    others = _undone(word, names, before, draft) if before is not None else frozenset()
+    others = _overwritten(word, names, before, draft) if before is not None else frozenset()
     undone = before.undone + 1 if before is not None and others else 0
     now = Shown(nodes=names, at=draft.now, undone=undone)
     draft.head = replace(draft.head, shown=MappingProxyType({**draft.head.shown, word: now}))
     if undone < FIGHT:
         return
-    what = f"another head works on this Slurm: it takes back what this one writes on {fold(others)[:_NAMES]}"
+    what = f"another head works on this Slurm: it takes back what this one writes on {fold(others)[:_NAMES_LENGTH]}"
     remedy = "end one of the two (a second stewardd with a state_dir of its own?)"
     if not draft.overview.heard:
         draft.paused = True
@@ -75,34 +77,34 @@ def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
     draft.tell("head.second", f"{what}: {remedy}", once="head.second", level=Level.ERROR)
 
 
-def _undone(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes to which we wrote the feature a moment ago, and that show another one of ours."""
-    if draft.now - before.at > _SOON_S or f"feature:{word}" in draft.seen.failures:
+def _overwritten(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes on which another head overwrote the feature that this head wrote a moment ago."""
+    if draft.now - before.at > _OVERWRITTEN_WITHIN_S or f"feature:{word}" in draft.seen.failures:
         return frozenset()
     later = (one.nodes for other, one in draft.head.shown.items() if other != word and one.at >= before.at)
     ours = (names & before.nodes).difference(*later)
     return frozenset(name for name in ours if any(f.startswith(HEALTH) for f in draft.seen.nodes[name].features))
 
 
-def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
+def _candidates(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
     """Return the nodes that may show a wrong feature."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     failed = (name for name, result in last.items() if result is DeepResult.FAILED)
-    names = set(failed).union(draft.overview.finding, monitored_nodes(draft), _not_skipped(draft))
+    names = set(failed).union(draft.overview.finding, monitored_nodes(draft), _unheard_not_skipped(draft))
     names.update(draft.cases.nodes_in_repair)
-    # all nodes but those that show what their agents report, without any finding
+    # nodes whose connected agent has no finding, unless they show the feature that follows from its report
     for says in agents.kinds(Says):
         names |= agents.having(says) - nodes.having(Shows(says.word))
     return [draft.seen.nodes[name] for name in names if name in draft.seen.nodes]
 
 
-def _not_skipped(draft: Draft) -> frozenset[NodeName]:
+def _unheard_not_skipped(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes without a punctual agent that do not show `Skipped`."""
     of = (draft.overview.unheard, draft.ground.nodes.stamp(Shows(SKIPPED)))
-    return draft.ground.once(_find_not_skipped, of, draft)
+    return draft.ground.once(_find_unheard_not_skipped, of, draft)
 
 
-def _find_not_skipped(draft: Draft) -> frozenset[NodeName]:
+def _find_unheard_not_skipped(draft: Draft) -> frozenset[NodeName]:
     return frozenset(draft.overview.unheard) - draft.ground.nodes.having(Shows(SKIPPED))
 
 
@@ -114,8 +116,8 @@ def _shows(node: Node, word: str) -> bool:
     return sum(feature.startswith(HEALTH) for feature in node.features) == 1
 
 
-def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
-    """Return the feature that the node should show; empty if nothing can be said now."""
+def _right_feature(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
+    """Return the feature that the node should show; empty to leave the node as it is."""
     if not node.is_powered or belongs_to_slot(node, draft):
         return ""
     view = draft.seen.agents.get(node.name)

@@ -1,7 +1,7 @@
 """A table of memory while a plan is made.
 
-A table that the plan did not change is returned as the very object that the plan began with, so that thousands of rows
-need not be compared to see that nothing happened.
+A table that the plan did not change is frozen as the very object that the plan began with: that nothing changed is then
+seen without comparing thousands of rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ _ABSENT: Any = object()
 
 
 class Kept(dict[K, V]):
-    """A copy of `before` that knows which rows changed; to set a row to the value that it has is no change."""
+    """A copy of `before` that knows which rows were changed; setting a row to the object that it has is no change."""
 
     __slots__ = ("_before", "touched")
 

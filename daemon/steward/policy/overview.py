@@ -24,7 +24,7 @@ K = TypeVar("K")
 
 
 class Overview:
-    """An overview of one picture at one moment, and of the memory with which the plan began; nothing in it changes."""
+    """Answers about one picture, and about the memory with which the plan began; they stay the same during a plan."""
 
     def __init__(self, seen: Observed, memory: Memory, ground: FactCache, now: float) -> None:
         self._seen, self._remembered, self._ground, self._now = seen, memory.nodes, ground, now
@@ -82,7 +82,7 @@ class Overview:
 
     @cached_property
     def leaks(self) -> Mapping[NodeName, str]:
-        """Return the idle nodes whose GRES Slurm counts as used: no job that Steward knows starts there."""
+        """Return idle node -> the GRES that Slurm counts as used although no job is there (`leaks.py`)."""
         return leaks(self._seen)
 
     @cached_property
@@ -96,7 +96,7 @@ class Overview:
 
     @cached_property
     def waiting_alike(self) -> Sequence[Sequence[Job]]:
-        """Return the waiting jobs in lists of those that ask for the same nodes: many waiting jobs are alike."""
+        """Return the waiting jobs in lists of equal partitions, node count and excluded nodes."""
         found: defaultdict[tuple[str, int, frozenset[NodeName]], list[Job]] = defaultdict(list)
         for job in self.waiting:
             found[job.partition, job.node_count, job.excluded].append(job)
@@ -141,7 +141,7 @@ class Overview:
 
     @cached_property
     def running_on(self) -> Mapping[NodeName, Sequence[JobId]]:
-        """Return node -> the jobs that run there."""
+        """Return node -> the jobs that run or are suspended there."""
         return self._ground.once(Overview._find_running, (self._ground.jobs.stamp(Trait.ACTIVE),), self)
 
     def _find_running(self) -> Mapping[NodeName, Sequence[JobId]]:
@@ -153,17 +153,17 @@ class Overview:
 
     @cached_property
     def opted_in(self) -> Mapping[JobId, Sequence[OptedIn]]:
-        """Return job -> the reports that the job runs with the option."""
-        return self._ground.once(Overview._find_words, (self._seen.opted_in,), self)
+        """Return job -> the reports of nodes that it opted in with `--auto-resume`."""
+        return self._ground.once(Overview._find_opted_in, (self._seen.opted_in,), self)
 
-    def _find_words(self) -> Mapping[JobId, Sequence[OptedIn]]:
+    def _find_opted_in(self) -> Mapping[JobId, Sequence[OptedIn]]:
         found: defaultdict[JobId, list[OptedIn]] = defaultdict(list)
         for word in self._seen.opted_in:
             found[word.job].append(word)
         return dict(found)
 
     def nodes_of(self, partitions: str) -> frozenset[NodeName]:
-        """Return the nodes of a job's partitions, as the job names them: `a,b`."""
+        """Return the nodes of these partitions, written as in a job: `a,b`."""
         if partitions not in self._of_partitions:
             parts, nodes = set(partitions.split(",")), self._ground.nodes
             found = [nodes.having(each) for each in nodes.kinds(Within) if parts & each.partitions]

@@ -1,4 +1,4 @@
-"""The decision: from everything seen, wanted and remembered to what to do, remember and tell. Pure."""
+"""The plan: from the picture, the settings and the memory to actions, the next memory and events. Pure."""
 
 from steward.model.desired import Desired
 from steward.model.memory import Memory
@@ -103,15 +103,16 @@ STEPS = (
     comment_jobs,
     prune,
 )
-"""On a fresh picture, in this order: nodes before jobs, so that a bad node is out before its job is brought back. Cases
-once more after the slots: one whose slot leaves ends, and another has its turn."""
+"""The steps of a plan on a fresh picture of Slurm, in order. Nodes come before jobs, so that a bad node is out before
+its job is brought back. Cases move again after the slots: a slot that leaves has closed its case, and another case may
+have its turn."""
 
 
 def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: FactCache | None = None) -> Plan:
-    """Plan what to do now. The same picture again, with the memory of the first answer, gives no action.
+    """Return the plan. A second plan for the same picture, with the memory of the first one, has no action.
 
-    On an old picture of Slurm nothing is decided but that shims past their deadline stop waiting. `ground` is what
-    plans before this one worked out of the records: with it the answer is the same, and comes sooner.
+    On a stale picture of Slurm only shims are answered: those past their deadline stop waiting. `ground` is the cache
+    of the plans before: it makes this plan faster, and changes nothing in it.
     """
     draft = Draft(seen, want, memory, now, ground if ground is not None else FactCache())
     for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
@@ -120,7 +121,7 @@ def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: Fact
 
 
 class Plans:
-    """`plan`, one after the other in one thread: what is worked out of a record is kept until the record changes."""
+    """A maker of plans that keeps its cache of facts from plan to plan, for one thread."""
 
     def __init__(self) -> None:
         self._ground = FactCache()

@@ -20,14 +20,13 @@ DAY_S = 86400.0
 WEEK_S = 7 * 86400.0
 WISHES_KEPT = 20_000
 JOBS_KEPT = 20_000
-"""If more jobs are remembered, those that Slurm has forgotten go, first those of the user with the most: one user's
-short jobs must not make every turn longer."""
+"""If more jobs are remembered, ended jobs that Slurm does not show any more are forgotten, first those of the user with
+the most: one user's short jobs must not make every turn longer."""
 TOKENS_KEPT_S = 8 * 3600.0
 """A client token is valid for 8 hours."""
 
 _ONCE_FOR_JOB = re.compile(r"(?:limit|extend|quota:signal):(\d+):|signal:.*:(\d+)")
-"""Keys of wishes that a job gets once, a signal or a longer limit: it would get that again if the wish were
-forgotten."""
+"""Keys of wishes that a job gets once (a signal, a longer limit): after a forgotten wish it would get another one."""
 
 DEEDS_KEPT_S = 28 * 86400.0
 HARDWARE_KEPT = 5000
@@ -50,23 +49,23 @@ def prune(draft: Draft) -> None:
     draft.operations.drop([k for k, op in operations if op.finished is not None and now >= op.finished + WEEK_S])
     draft.client_tokens.drop([k for k, t in draft.client_tokens.items() if now >= t.at + TOKENS_KEPT_S])
     draft.jobs.drop([id for id, mem in jobs if mem.ended is not None and now >= mem.ended + DAY_S])
-    _prune_crowd(draft)
+    _prune_ended_jobs(draft)
     draft.incidents.drop([k for k, i in incidents if i.over is not None and now >= i.over + DAY_S])
-    draft.bystanders.drop([id for id, one in draft.bystanders.items() if _is_past(id, one, draft)])
+    draft.bystanders.drop([id for id, one in draft.bystanders.items() if _is_old_bystander(id, one, draft)])
     _prune_asks(draft)
     _keep_newest(draft.ended, now, lambda owner: False)
     prune_strays(now - DAY_S, draft)
     _prune_resets(draft)
-    _keep_lately(draft.remedies, now)
-    _keep_lately(draft.mishaps, now)
-    _keep_newest(draft.asked, now, lambda key: _stands(key, draft))
+    _prune_deeds(draft.remedies, now)
+    _prune_deeds(draft.mishaps, now)
+    _keep_newest(draft.asked, now, lambda key: _is_of_present_job(key, draft))
     _keep_newest(draft.noted, now, lambda note: False)
     draft.nodes.prune(now - DAY_S, draft.seen.nodes, draft.ground)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
 
 
-def _prune_crowd(draft: Draft) -> None:
-    """Forget ended jobs beyond the limit; each user keeps the newest, up to the same number."""
+def _prune_ended_jobs(draft: Draft) -> None:
+    """Forget ended jobs beyond `JOBS_KEPT`; each user keeps the newest, up to a number that is the same for all."""
     many = len(draft.jobs) - JOBS_KEPT
     if many <= 0:
         return
@@ -80,7 +79,7 @@ def _prune_crowd(draft: Draft) -> None:
         draft.jobs.drop([id for _, id in sorted(its, reverse=True)[max(0, share - 1) :]])
 
 
-def _is_past(id: JobId, one: Bystander, draft: Draft) -> bool:
+def _is_old_bystander(id: JobId, one: Bystander, draft: Draft) -> bool:
     return id not in draft.seen.jobs and draft.now >= one.since + DAY_S
 
 
@@ -107,8 +106,8 @@ def _prune_history(since: float, draft: Draft) -> None:
     draft.history.drop([node for node, times in draft.history.items() if not times])
 
 
-def _keep_lately(kept: Kept[str, tuple[Deed, ...]], now: float) -> None:
-    """Keep four weeks of each piece of hardware; beyond the limit, forget the pieces without news for longest."""
+def _prune_deeds(kept: Kept[str, tuple[Deed, ...]], now: float) -> None:
+    """Keep four weeks of each piece of hardware; beyond the limit, forget the pieces whose newest deed is oldest."""
     if all(now < many[0].at + DEEDS_KEPT_S for many in kept.values()) and len(kept) <= HARDWARE_KEPT:
         return
     recent = {piece: tuple(one for one in many if now < one.at + DEEDS_KEPT_S) for piece, many in kept.items()}
@@ -128,8 +127,8 @@ def _closed_at(case: Case) -> float:
     return case.closed if case.closed is not None else case.entered
 
 
-def _stands(key: Key, draft: Draft) -> bool:
-    """Return whether the wish is one that a job gets once, and the job may still be there."""
+def _is_of_present_job(key: Key, draft: Draft) -> bool:
+    """Return whether the wish is for a job once, and the job may still be there."""
     found = _ONCE_FOR_JOB.match(key)
     if found is None:
         return False
@@ -137,9 +136,9 @@ def _stands(key: Key, draft: Draft) -> bool:
     return not job.is_over if job is not None else not draft.slurm_is_fresh
 
 
-def _keep_newest(times: Kept[K, float], now: float, stands: Callable[[K], bool]) -> None:
-    """Forget times older than a day, but not what stands; beyond the limit, keep what stands, then the newest."""
+def _keep_newest(times: Kept[K, float], now: float, is_needed: Callable[[K], bool]) -> None:
+    """Forget times older than a day, except of needed keys; beyond the limit keep needed keys, then the newest."""
     if now >= min(times.values(), default=now) + DAY_S:
-        times.drop([key for key, at in times.items() if now >= at + DAY_S and not stands(key)])
+        times.drop([key for key, at in times.items() if now >= at + DAY_S and not is_needed(key)])
     if len(times) > WISHES_KEPT:
-        times.drop(sorted(times, key=lambda key: (stands(key), times[key]))[:-WISHES_KEPT])
+        times.drop(sorted(times, key=lambda key: (is_needed(key), times[key]))[:-WISHES_KEPT])

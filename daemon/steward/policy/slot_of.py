@@ -55,7 +55,7 @@ def free_names(group: str, taken: Collection[NodeName], want: Desired) -> Iterat
 
 def taken_names(group: str, slots: Collection[NodeName], seen: Observed, want: Desired) -> frozenset[NodeName]:
     """Return the node names that a new slot of the group cannot have."""
-    # A dynamic name must not be that of any other node or instance; a pool's names are its own.
+    # a dynamic name must not be that of any other node or instance; a pool's names are its own
     taken = frozenset(slots)
     if pool_of(group, want) is not None:
         return taken

@@ -56,10 +56,10 @@ class Author(Enum):
 class ReasonRow:
     """One of Slurm's own reasons and the response to it.
 
-    `name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: this many nodes within minutes have a
-    common fault (a script); None: the usual limit. `checks`: those of the same subject; their findings count against
-    the node's return, whatever their mode is. `of_jobs`: one user's job alone can bring it about, by processes that do
-    not end or a full disk.
+    `name` is part of the check's id (`slurm.kill_task_failed`). From `shared_from` nodes within minutes on, the cause
+    is common, such as a script; None: from the usual number on. A bad finding of one of `checks` keeps the node out of
+    service, even if the mode of the check is only to report. `of_jobs`: one user's job alone can bring the reason
+    about, by processes that do not end or a full disk.
     """
 
     number: int
@@ -83,7 +83,7 @@ _STORAGE, _WORKLOAD = Kind.STORAGE, Kind.WORKLOAD
 _SPOOL, _STUCK = ("slurm.spool", "disk", "mounts"), ("os.dstate",)
 _GPUS, _CPUS = ("slurm.gres", "gpu"), ("cpu.topology",)
 _SCRIPT_BUG = 4
-"""On more than three nodes at once, the script is to blame."""
+"""From this many nodes at once, the script is to blame."""
 
 
 def _row(
@@ -191,7 +191,7 @@ ROWS = (
 )
 """Row 36, the text of `DownNodes=` in slurm.conf, is the site's own and may be anything.
 
-Like every other reason that is not here it counts as a person's, and the node is left alone.
+Like any reason that is not in the table, it counts as a person's, and the node is left alone.
 """
 
 ACTING = (Response.CHECK, Response.LAUNCH, Response.RESTART_SLURMD, Response.REBOOT, Response.REVIVE, Response.COUNT)
@@ -224,7 +224,7 @@ _LAUNCHES = frozenset({LAUNCH_FAILED, *(row.check for row in ROWS if row.respons
 
 
 def breaks_launches(case: Case) -> bool:
-    """Return whether jobs could not begin or end on the case's node, which the node's own checks do not show."""
+    """Return whether the case is about jobs that could not begin or end, which no check on the node shows."""
     return case.check in _LAUNCHES or _response(case) is Response.LAUNCH
 
 
@@ -232,15 +232,15 @@ _OF_JOBS = frozenset(row.check for row in ROWS if row.of_jobs)
 
 
 def is_of_jobs(check: str) -> bool:
-    """Return whether one user's job alone can bring about that a node fails this check.
+    """Return whether one user's job alone can make a node fail this check.
 
-    Then the node may be checked and rebooted, and no machine is replaced or counted as faulty.
+    For such a check a node is tested and rebooted at most; its machine is not replaced, and not counted as faulty.
     """
     return check in _OF_JOBS
 
 
 def speaks_of(case: Case, finding: Finding) -> bool:
-    """Return whether the finding is of a check of the subject for which Slurm took the node out."""
+    """Return whether the finding belongs to the reason for which Slurm took the node out (`ReasonRow.checks`)."""
     row = row_of_text(case.command) if case.command else None
     return row is not None and any(finding.check == one or finding.check.startswith(f"{one}.") for one in row.checks)
 

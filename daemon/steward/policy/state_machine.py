@@ -20,9 +20,10 @@ Scene = TypeVar("Scene")
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Step, Fact, Next]):
-    """The next step to which a fact leads; None: the object is gone. A fact's value is its sentence for people.
+    """The rows (step, fact) -> next step of a state machine; the next step None means that the object is gone.
 
-    In each step the facts are tried in the order of the rows; the first that is true decides.
+    In each step the facts are tried in the order of the rows; the first that is true decides. A fact's value is its
+    sentence for people.
     """
 
     rows: Mapping[tuple[Step, Fact], Next]
@@ -81,11 +82,12 @@ def _value(step: Enum | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMachine(Generic[Step, Fact, Next, Scene]):
-    """A table with the functions that make it move. A scene is an object and the part of the picture around it.
+    """A table with the functions that move an object through it.
 
-    `step_of` returns the scene's step. `questions` has one question for each fact of the table; else ValueError is
-    raised. `noted` returns the scene with times noted, before the facts are tried. `enter` carries out a move, tells of
-    it, and returns the scene after it; None if no object is left to move.
+    A scene is an object and the part of the picture around it. `step_of` returns the scene's step. `questions` has one
+    question for each fact of the table; else ValueError is raised. `noted` returns the scene with times noted, before
+    the facts are tried. `enter` carries out a move, writes its event, and returns the scene after it; None if no object
+    is left to move.
     """
 
     table: Table[Step, Fact, Next]
@@ -116,4 +118,4 @@ class StateMachine(Generic[Step, Fact, Next, Scene]):
 
 
 BLIND_S = 15.0
-"""A longer time without a fresh picture counts against no step's deadline."""
+"""A gap between fresh pictures that is longer than this counts against no step's deadline."""

@@ -15,9 +15,9 @@ _MAINTENANCE = "MAINTENANCE"
 PLANNED_ABSENCE = frozenset(
     {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", _MAINTENANCE}
 )
-"""Slurm's own flags. Those of a node that comes up end when its slurmd registers, or at ResumeTimeout: then Slurm sets
-the node DOWN, which is a fault of its own (`slurm_reasons.py`). Instances that Steward launched have the deadlines of
-their case or slot."""
+"""Slurm's flags of a node that is away as planned. The flags of a node that comes up end when its slurmd registers, or
+at ResumeTimeout, when Slurm sets the node DOWN with a reason of its own (`slurm_reasons.py`). Instances that Steward
+launched have the deadlines of their case or slot."""
 HEALTH = "HealthCheck:"
 PASSED, FAILED, SKIPPED = "Passed", "Failed", "Skipped"
 """Our feature of a node, `HealthCheck:Passed`, shows the state of its checks (`features.py`)."""
@@ -30,6 +30,8 @@ job."""
 
 
 class Trait(Enum):
+    """A trait of a node, an agent or a job; the text below each member says which."""
+
     __hash__ = object.__hash__  # asked for by the thousand: Enum's own is slow
 
     OUT = auto()
@@ -171,7 +173,7 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
 
 
 def who_speaks(view: AgentView) -> Incarnation | None:
-    """Return the incarnation behind a connected agent; None if the agent is not connected."""
+    """Return the incarnation of a connected agent; None if the agent is not connected."""
     return view.incarnation if view.connected else None
 
 

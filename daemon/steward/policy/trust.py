@@ -1,4 +1,4 @@
-"""A site check that has not shown yet that it is sane is reported, and acts on nothing."""
+"""The muting of site checks that have not passed their trial: their findings are only reported."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,11 +9,11 @@ from steward.model.ids import NodeName
 from steward.model.observed import AgentView, Observed
 
 SITE = "site."
-"""The prefix of checks that may change."""
+"""The prefix of the site's own checks, which may change at any time."""
 KEPT = 8
 """Versions remembered of one check: an old one that comes back needs no trial."""
 KEPT_IN_ALL = 1000
-"""Versions remembered of all checks: a node may report as many as it likes."""
+"""Versions remembered of all checks together, however many the nodes report."""
 
 
 def trial_key(check: str, version: str) -> str:
@@ -26,31 +26,31 @@ def with_unproven_findings_muted(
 ) -> Observed:
     """Return the picture with the bad findings of unproven checks as INFO, which is only reported.
 
-    `finding`: nodes whose agents report something are among these. `canaries`: a version without a trial is not
-    trusted; nor is one for which there is no room, because it could not be disarmed.
+    `finding` has at least the nodes whose agents report a finding. With `canaries`, a version without a trial is not
+    trusted. Without them it is trusted if memory has room for its trial; else no person could disarm it.
     """
     trust = _Trust(trials, canaries)
     quiet = {
-        node: replace(view, findings=tuple(trust.hush(f, view) for f in view.findings))
+        node: replace(view, findings=tuple(trust.muted(f, view) for f in view.findings))
         for node, view in ((name, seen.agents[name]) for name in finding)
-        if view.findings and any(trust.is_unproved(f, view) for f in view.findings)
+        if view.findings and any(trust.is_unproven(f, view) for f in view.findings)
     }
     return replace(seen, agents={**seen.agents, **quiet}) if quiet else seen
 
 
 class _Trust:
-    """Which findings come from checks that are proven."""
+    """The trust in checks, by the trials of their versions."""
 
     def __init__(self, trials: Mapping[str, Trial], canaries: bool) -> None:
         self._trials, self._canaries = trials, canaries
         self._full: frozenset[str] | None = None
 
-    def hush(self, finding: Finding, view: AgentView) -> Finding:
-        """Return the finding, as INFO if its check is unproven."""
-        return replace(finding, severity=Severity.INFO) if self.is_unproved(finding, view) else finding
+    def muted(self, finding: Finding, view: AgentView) -> Finding:
+        """Return the finding, or a copy with severity INFO if its check is unproven."""
+        return replace(finding, severity=Severity.INFO) if self.is_unproven(finding, view) else finding
 
-    def is_unproved(self, finding: Finding, view: AgentView) -> bool:
-        """Return whether the finding takes effect and comes from an unproven check."""
+    def is_unproven(self, finding: Finding, view: AgentView) -> bool:
+        """Return whether the finding is more than INFO and comes from an unproven check."""
         return finding.severity is not Severity.INFO and not self._is_trusted(finding.check, view)
 
     def _is_trusted(self, check: str, view: AgentView) -> bool:

@@ -20,7 +20,7 @@ BY_PERSON = frozenset({CaseFact.FREED, CaseFact.TAKEN, CaseFact.COMMANDED})
 
 
 def move_cases(draft: Draft) -> None:
-    """Move every open case by the facts, oldest first, and ask for what its step needs."""
+    """Move every open case by the facts, oldest first, and ask for the actions that its step needs."""
     if not draft.may_touch_nodes:
         note_marks(draft)
         return

@@ -40,18 +40,18 @@ IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
 MARKED = (Step.DRAIN, Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
-"""The steps in which the node has our mark; in DRAIN, only once the mark was seen."""
+"""The steps in which the node bears our mark; in DRAIN it does so only after Slurm showed the mark."""
 
 
 def noted(scene: CaseScene) -> CaseScene:
-    """Return the case with the time since when its node has lost our mark."""
+    """Return the scene; if the node lost our mark, with the time noted in its case."""
     if scene.case.step not in MARKED or not is_unmarked(scene):
         return scene
     return replace(scene, case=note_gone(scene.case, scene.draft))
 
 
 def _cleared(scene: CaseScene) -> bool:
-    """Return whether a suspicion that could not be acted on (a breaker, a pause) is gone, or is another fault now."""
+    """Return whether the fault of a case that is not confirmed yet is gone, or has become another one."""
     case = scene.case
     match case.trigger:
         case Trigger.LOST:
@@ -110,7 +110,7 @@ def is_forgotten(scene: CaseScene) -> bool:
 
 def is_unmarked(scene: CaseScene) -> bool:
     """Return whether the node is in service without our mark: a person gave it back, or slurmctld lost the mark."""
-    # Until it is known which, nothing is done to the node.
+    # until it is known which of the two, nothing is done to the node
     node = scene.node
     in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
     return in_service and marked_since(scene.case) is not None and node.is_powered
@@ -118,8 +118,8 @@ def is_unmarked(scene: CaseScene) -> bool:
 
 def is_unsigned(scene: CaseScene) -> bool:
     """Return whether Slurm has lost our drain because the node's power changed."""
-    # Powering a node down clears its drain, powering it up clears the reason, and a node that was only DOWN takes jobs
-    # as soon as it is up.
+    # powering a node down clears its drain, powering it up clears the reason, and a node that was only DOWN takes jobs
+    # as soon as it is up
     node = scene.node
     return node.is_unsigned or (not node.is_powered and not node.is_drain)
 
@@ -137,7 +137,7 @@ def _is_surely_lost(scene: CaseScene) -> bool:
 
 def own_fatal(scene: CaseScene) -> Finding | None:
     """Return the fatal finding that is a connected node's own fault; None if there is none."""
-    # A finding that many nodes have at once, or whose check has taken out too many nodes already, must end no jobs.
+    # a finding that many nodes have, or whose check has tripped its breaker, must not end jobs
     view, draft = scene.view, scene.draft
     if view is None or not view.connected:
         return None
@@ -175,9 +175,9 @@ def _unmanaged(scene: CaseScene) -> bool:
 
 
 def _heard_again(scene: CaseScene) -> bool:
-    """Return whether a lost machine that no repair has touched yet is back: its checks decide.
+    """Return whether a lost machine that no repair has touched yet is heard again, so that its checks decide.
 
-    For example, a rack had lost its power, or the repair still waits for approval.
+    Examples are a rack that lost its power for a while, and a repair that still waits for approval.
     """
     case, view = scene.case, scene.view
     if (slot := scene.draft.slots.repairable.get(case.node)) is not None and slot.fixed:
@@ -193,7 +193,7 @@ def _heard_again(scene: CaseScene) -> bool:
 
 
 def _is_back(scene: CaseScene) -> bool:
-    """Return whether a lost fixed machine is back without a finding that keeps it out, and no spare was taken yet."""
+    """Return whether a lost fixed machine is heard again without a bad finding, before a spare took its place."""
     case, view = scene.case, scene.view
     if case.trigger is not Trigger.LOST or case.marked is None or is_light(case) or view is None or not view.is_heard:
         return False
@@ -205,7 +205,7 @@ def _is_back(scene: CaseScene) -> bool:
 
 def _came(scene: CaseScene) -> bool:
     """Return whether the new machine came after its deadline."""
-    # A machine that connected in time and then failed is left to a person.
+    # a machine that connected in time and failed later is left to a person
     case = scene.case
     is_waited_for = case.rung is Advice.REPLACE and case.replaced is None and not needs_spare(case, scene.draft)
     return is_waited_for and scene.instance is not None and scene.is_reborn
@@ -230,7 +230,7 @@ def _mended(scene: CaseScene) -> bool:
 
 
 def _no_help(scene: CaseScene) -> bool:
-    """Return whether the light repair failed: not carried out, too slow, or checks or tests still fail."""
+    """Return whether the light repair failed: it was not carried out, took too long, or a check or test still fails."""
     if scene.case.step is Step.MEND:
         return scene.is_late or bool(outcome(order_of(scene.case), scene.view))
     if not is_light(scene.case):
@@ -305,7 +305,7 @@ def _died(scene: CaseScene) -> bool:
 
 def _tries_left(scene: CaseScene) -> bool:
     """Return whether another try is left."""
-    # If jobs cannot begin on the new machine either, the machine is not the cause: a person must look at the scripts.
+    # if jobs cannot begin on the new machine either, the machine is not the cause: a person must look at the scripts
     if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is DeepStart.FAILED:
         return False
     return scene.case.launches + 1 < scene.draft.want.repair.max_launches
@@ -327,7 +327,7 @@ def is_checked(scene: CaseScene) -> bool:
 
 def is_registered(scene: CaseScene) -> bool:
     """Return whether Slurm has heard of the new slurmd, which has another start time than the old one."""
-    # The slurmd of a spare, or after a light repair, was there all along.
+    # the slurmd of a spare, and the one after a light repair, need not have been started again
     stayed = scene.case.stand_in is not None or is_light(scene.case)
     is_other = stayed or scene.node.slurmd_started != scene.case.old_slurmd
     return scene.server.responding and is_other
@@ -339,7 +339,7 @@ def _back(scene: CaseScene) -> bool:
 
 def _late(scene: CaseScene) -> bool:
     """Return whether the step's deadline has passed."""
-    # Not if the node was given back before the repair: a person lets its jobs run.
+    # not if the node was given back before the repair began: its jobs may run on
     return scene.is_late and not (scene.case.step in (Step.DRAIN, Step.RELEASE) and is_unmarked(scene))
 
 

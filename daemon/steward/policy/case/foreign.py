@@ -1,4 +1,4 @@
-"""Warn of nodes with odd reasons, and of marks that belong to no repair."""
+"""Warn of reasons that are nearly commands, and of marks that belong to no repair."""
 
 from steward.model.events import Level
 from steward.model.text import one_line

@@ -21,32 +21,32 @@ from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import Standing, Verdict, monitored_nodes, standing
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
-"""A look at a late agent is in time for the moment when its silence becomes a loss."""
+"""Standings in which the witness is asked. With a late agent, the answer is there when the silence becomes a loss."""
 DIES_AFTER_S = 0.05
-"""A dying machine's slurmd may answer a moment longer than its agent: it is looked at again after this time.
+"""How soon a slurmd that still answers is looked at again: on a dying machine it may outlive the agent by a moment.
 
-From then on it is looked at each time after as long as the agent has been gone.
+The wait for each later look is the time for which the agent has been gone.
 """
 PROBE_OFTEN_S = 60.0
 """After this long without its agent a node is looked at ten times less often."""
 LOOKS_AT_ONCE = 256
-"""How many nodes agents are asked about while half or more are silent: thousands would keep the head too busy."""
+"""How many nodes other agents are asked about while the head reaches no majority: more would keep the head too busy."""
 
 
 def probe_silent(draft: Draft) -> None:
     """Ask the second witness about every node whose agent is late or gone, unless a fresh answer is known."""
     incident = open_silence(draft)
     many = incident.nodes if incident is not None else frozenset()
-    # of many that fell silent at once, only nodes of jobs whose shims wait are looked at, and one for each job that may
-    # be resumed, or all if that may bring the job back: nothing else depends on it
-    asked_about = _asked_about(draft) if many else set()
+    # of many nodes that fell silent at once, look only at those of jobs whose shims wait, and at one of each job that
+    # may be resumed, or at all its nodes if that may bring the job back: nothing depends on the others
+    asked_about = _nodes_to_look_at(draft) if many else set()
     for node in map(draft.seen.nodes.__getitem__, monitored_nodes(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
         if not is_passed_over and not belongs_to_slot(node, draft):
             _probe(node, draft, is_of_many=node.name in many)
 
 
-def _asked_about(draft: Draft) -> set[NodeName]:
+def _nodes_to_look_at(draft: Draft) -> set[NodeName]:
     """Return the nodes to look at while many are silent."""
     asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
     unheard = frozenset(draft.overview.unheard)
@@ -65,13 +65,13 @@ def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
 
 
 def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
-    """Ask for a look at the node. `is_of_many`: it fell silent with others."""
+    """Ask for a look at the node, if one is needed. `is_of_many`: the node fell silent with others."""
     verdict = standing(node, draft)
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.cases.in_work(node.name)
-    given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
-    if verdict.standing not in LOOKED_AT or given_up or confirmed_gone(node, draft):
+    is_in_repair = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+    if verdict.standing not in LOOKED_AT or is_in_repair or confirmed_gone(node, draft):
         return
     key = Key(f"probe:{node.name}")
     every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)
@@ -84,7 +84,7 @@ def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_m
     since = verdict.since if verdict.since is not None else draft.now
     every = WITNESS_FRESH_S * (1 if draft.now - since < PROBE_OFTEN_S else 10)
     if is_of_many:
-        return every / 2  # all looks are to be fresh in the plan that rules on all
+        return every / 2  # the looks at all nodes must be fresh in the same plan
     if verdict.standing is not Standing.AGENT_ONLY:
         return every
     return min(every, max(DIES_AFTER_S, (last or since) - since))

@@ -11,10 +11,11 @@ from steward.policy.facts.verdict import monitored_nodes
 from steward.policy.traits import Trait
 
 _LONGEST_NAMES = 200
+"""The most characters of node names in an event."""
 
 
 def remember_agents(draft: Draft) -> None:
-    """Remember the machine behind each node, so that it is missed if it does not come back after a restart."""
+    """Remember the incarnation behind each node, so that a head that starts later knows which agents are missing."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
     if draft.ground.is_done(remember_agents, of):
@@ -61,7 +62,7 @@ def note_leaves(draft: Draft) -> None:
 
 def note_absences(draft: Draft) -> None:
     """Note which nodes are away on purpose (power saving, a reboot, maintenance), and when one is back."""
-    # the silence of an absent node says nothing, and the agent of one that is back needs a while to come
+    # an absent node may be silent, and the agent of a node that is back needs a while to come
     away, before = draft.ground.nodes.having(Trait.AWAY), draft.overview.remembered("away_since")
     for name in sorted(away - before):
         draft.nodes.note(name, away_since=draft.now)

@@ -27,7 +27,7 @@ def limit_s(case: Case, node: Node, draft: Draft) -> float | None:
     """Return how long the case may stay in its step; None for no limit.
 
     A light repair, the checks after it, and a reboot have the limits of their rung. RELEASE limits only the wait for
-    jobs, and not that for a turn or for a person's approval.
+    jobs, not the wait for a turn or for a person's approval.
     """
     rules = draft.want.repair
     is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
@@ -49,7 +49,7 @@ class CaseScene:
 
     @property
     def server(self) -> Node:
-        """The node that will serve: the case's own, or the spare in its place."""
+        """Return the node that will serve: the case's own, or the spare in its place."""
         return self.draft.seen.nodes.get(self.case.stand_in or self.node.name, self.node)
 
     @property
@@ -58,9 +58,10 @@ class CaseScene:
 
     @property
     def is_reborn(self) -> bool:
-        """Whether the agent of the repaired machine is connected.
+        """Return whether the agent of the repaired machine is connected.
 
-        That is another incarnation than the bad one, the spare, or after a light repair the same incarnation.
+        That is the spare's agent; after a light repair the node's own; else an agent of another incarnation than the
+        bad one.
         """
         view = self.server_view
         if view is None or not view.connected or view.incarnation is None:
@@ -76,7 +77,7 @@ class CaseScene:
 
     @property
     def instance(self) -> Instance | None:
-        """The instance that was launched for this try, if the provider lists it as alive."""
+        """Return the live instance or the loan of this try; None if the provider lists none."""
         if needs_spare(self.case, self.draft):
             return loan_of(self.case, self.draft)
         found = [i for i in self.draft.overview.instances_with(self.case.token) if not i.state.is_dead]
@@ -84,7 +85,7 @@ class CaseScene:
 
     @property
     def setup(self) -> NodeSetup | None:
-        """The lifecycle scripts that a new instance of an API group needs before it is verified."""
+        """Return the setup that a new instance of an API group needs before its checks; None if it needs none."""
         return setup_of_case(self.case, self.draft)
 
     @property
@@ -93,9 +94,9 @@ class CaseScene:
 
     @property
     def start(self) -> DeepStart:
-        """The standing of the tests that the node must pass before it serves; NONE for a spare.
+        """Return the standing of the tests that the node must pass before it serves; NONE for a spare.
 
-        They are a launch test, if jobs could not begin or end on the node, and the deep check of a new machine.
+        The tests are a launch test, if jobs could not begin or end on the node, and the deep check of a new machine.
         """
         if self.case.stand_in:
             return DeepStart.NONE
@@ -106,7 +107,7 @@ class CaseScene:
 
     @property
     def launch(self) -> DeepStart:
-        """The standing of the launch test."""
+        """Return the standing of the launch test; NONE if none is needed."""
         if not breaks_launches(self.case):
             return DeepStart.NONE
         return launch_of(self.case.node, self.case.launch_token, self.draft)
@@ -123,7 +124,7 @@ class CaseScene:
 
 
 def old_instance(case: Case, draft: Draft) -> InstanceId | None:
-    """Return the node's instance from when the fault was found: the one its agent named, or else the newest listed."""
+    """Return the instance with the fault: the one that the agent named, else the newest listed; None if unknown."""
     if case.old is not None and case.old.instance in draft.seen.instances:
         return case.old.instance
     listed = [i for i in _alive(case, draft) if not i.token.startswith(f"{case.id}-")]
@@ -144,7 +145,7 @@ def _alive(case: Case, draft: Draft) -> list[Instance]:
 
 def note_old_instance(case: Case, draft: Draft) -> Case:
     """Return the case with its old instance noted, once the provider lists it."""
-    # The list may not have shown the instance when the case was opened.
+    # the list may not have shown the instance when the case was opened
     if case.step is not Step.LAUNCH or case.old_instance is not None:
         return case
     return replace(case, old_instance=old_instance(case, draft))
@@ -157,7 +158,7 @@ def try_key(case: Case) -> Key:
 
 
 def note_failures(case: Case, draft: Draft) -> Case:
-    """Count a refused launch or reboot, and choose the time of the next try."""
+    """Return the case; after a refused launch or reboot, with the refusal counted and the time of the next try."""
     if case.step is not Step.LAUNCH:
         return case
     key = try_key(case)
@@ -166,7 +167,7 @@ def note_failures(case: Case, draft: Draft) -> Case:
 
 
 def note_shortage(case: Case, draft: Draft) -> Case:
-    """Count and report the lack of a spare as a lack of capacity, which is tried again after a growing wait."""
+    """Return the case; if no spare is free, with the try counted as a lack of capacity and the time of the next try."""
     if case.step is not Step.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
         return case
     has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None

@@ -23,7 +23,7 @@ _MOST_TOLD = 10
 
 
 def keep_spares(draft: Draft) -> None:
-    """End the loans that are over, and drain every spare that is not lent, unless another hand took it out."""
+    """End the loans that are over, and drain every spare that is not lent, unless it is out of service already."""
     if not draft.want.spares or not draft.may_touch_nodes or not draft.provider_is_fresh:
         return
     lent = loans(draft)
@@ -32,12 +32,12 @@ def keep_spares(draft: Draft) -> None:
     for loan in sorted(lent.values(), key=lambda i: i.id):
         _end_if_over(loan, draft)
     for name in sorted(draft.want.spares - serving):
-        _hold(name, draft)
+        _drain_unused(name, draft)
 
 
-def _hold(name: NodeName, draft: Draft) -> None:
+def _drain_unused(name: NodeName, draft: Draft) -> None:
     """Drain an unused spare, even while jobs run on it."""
-    # The jobs run to their end, and no other begins. Waiting for an idle moment might take for ever.
+    # its jobs run to their end and no other job begins: waiting for an idle moment might take for ever
     node = draft.seen.nodes.get(name)
     if node is None or not node.is_schedulable or draft.cases.in_work(name) is not None:
         return
@@ -78,13 +78,13 @@ def _why_over(loan: Instance, draft: Draft) -> str:
 
 
 def _is_for(loan: Instance, case: Case) -> bool:
-    """Return whether the loan is for this case's node, and not one that an earlier try of the case gave up."""
+    """Return whether the loan is for this case's node, and no earlier try of the case gave it up."""
     given_up = loan.token.startswith(f"{case.id}-") and loan.token != case.token
     return loan.instead_of == case.node and not given_up
 
 
 def needs_spare(case: Case, draft: Draft) -> bool:
-    """Return whether only another node can replace this one."""
+    """Return whether the case must replace a fixed machine, which only a spare can do."""
     slot = draft.slots.repairable.get(case.node)
     return slot is not None and slot.fixed and case.rung is Advice.REPLACE
 
@@ -112,24 +112,24 @@ def loan_of(case: Case, draft: Draft) -> Instance | None:
 
 
 def is_spoilt(spare: NodeName, draft: Draft) -> bool:
-    """Return whether the spare became unusable: faulty itself, or taken out of service by another hand."""
+    """Return whether the spare became unusable: faulty itself, or taken out of service by a person or tool."""
     node = draft.seen.nodes.get(spare)
     return node is None or node.is_foreign or draft.cases.in_work(spare) is not None
 
 
 def free_spare(case: Case, draft: Draft) -> NodeName | None:
     """Return the healthy free spare for this case; None if older cases need all that fit."""
-    # The oldest case gets the first spare that fits, and with each try another one.
+    # the oldest case chooses first; each try of a case takes another spare
     older = [each for each in _waiting(draft) if _age(each) < _age(case)]
     lent = loans(draft)
-    free = [name for name in sorted(draft.want.spares) if not _why_not(name, lent, draft)]
+    free = [name for name in sorted(draft.want.spares) if not _why_not_free(name, lent, draft)]
     for each in sorted(older, key=_age):
-        taken = _choice(each, free, draft)
+        taken = _chosen(each, free, draft)
         free = [name for name in free if name != taken]
-    return _choice(case, free, draft)
+    return _chosen(case, free, draft)
 
 
-def _choice(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
+def _chosen(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
     fitting = [name for name in free if fits(name, case.node, draft)]
     return fitting[case.launches % len(fitting)] if fitting else None
 
@@ -153,10 +153,10 @@ def shortage(case: Case, draft: Draft) -> str:
 def _why_not_for(case: Case, name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
     if not fits(name, case.node, draft):
         return f"shares no partition with {case.node}"
-    return _why_not(name, lent, draft) or "is kept for other nodes"
+    return _why_not_free(name, lent, draft) or "is kept for other nodes"
 
 
-def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
+def _why_not_free(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
     """Return why this spare cannot be lent now; empty if it can."""
     node, loan = draft.seen.nodes.get(name), lent.get(name)
     if node is None:

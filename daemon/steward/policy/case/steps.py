@@ -1,4 +1,4 @@
-"""The actions that a case needs in each step, and the changes of its record when it enters one."""
+"""The actions that a case needs in each step, and the changes to its record when it enters a step."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -61,7 +61,7 @@ def entered(case: Case, fact: CaseFact, step: Step, scene: CaseScene) -> Case:
 
 
 def _note_repair(case: Case, draft: Draft) -> None:
-    """Count a repair that took place; not a refused reboot, a launch without a machine, or what users' jobs caused."""
+    """Note a reboot or launch that took place; once a case also in the node's history, but no fault that jobs cause."""
     if not was_repaired(case, draft) and not is_of_jobs(case.check):
         draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
     note_remedy(case, draft)
@@ -69,7 +69,7 @@ def _note_repair(case: Case, draft: Draft) -> None:
 
 def _worse(case: Case, scene: CaseScene) -> Case:
     """Return the case after the fault got worse; its rung only goes up."""
-    # The agent of a dead node can carry out no light repair.
+    # the agent of a dead node cannot carry out a light repair
     finding = None if is_lost(scene) else own_fatal(scene)
     if finding is None:
         rung = Advice.REPLACE if is_light(case) else case.rung
@@ -106,8 +106,8 @@ def _without_stand_in(case: Case, scene: CaseScene) -> Case:
     return replace(case, stand_in=None)
 
 
-def _not_its_own(case: Case, scene: CaseScene) -> Case:
-    """Return the case after an incident: a repair that was no help, as on other nodes, counts against no hardware."""
+def _after_incident(case: Case, scene: CaseScene) -> Case:
+    """Return the case that an incident ended; a scout's repair that did not help counts against no hardware."""
     if case.step is Step.CLOSED and case.marked is not None:
         note_scouted(f"{CHECK}{case.check}", scene.draft)
         forget_remedy(case, scene.draft)
@@ -115,7 +115,7 @@ def _not_its_own(case: Case, scene: CaseScene) -> Case:
 
 
 _ON_FACT: dict[CaseFact, Callable[[Case, CaseScene], Case]] = {
-    CaseFact.INCIDENT: _not_its_own,
+    CaseFact.INCIDENT: _after_incident,
     CaseFact.WORSE: _worse,
     CaseFact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
     CaseFact.WORN_OUT: _quarantined,
@@ -137,15 +137,15 @@ _ON_FACT: dict[CaseFact, Callable[[Case, CaseScene], Case]] = {
 
 
 def wish_for(scene: CaseScene) -> None:
-    """Ask for what the case needs in its present step; on a node without our mark, at most for the mark."""
+    """Ask for the actions that the case needs in its step; on a node that lost our mark, at most for the mark."""
     if scene.case.step in MARKED and is_unmarked(scene):
         if is_forgotten(scene) and scene.case.step is Step.DRAIN:
             _take_out(scene)
         elif is_forgotten(scene):
-            _sign_again(scene, "slurmctld restarted and lost Steward's mark")
+            _mark_again(scene, "slurmctld restarted and lost Steward's mark")
         return
     if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
-        _sign_again(scene, "the node lost Steward's mark when its power changed")
+        _mark_again(scene, "the node lost Steward's mark when its power changed")
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))
     wish = _WISHES.get(scene.case.step)
@@ -164,9 +164,9 @@ def _take_out(scene: CaseScene) -> None:
     )
 
 
-def _sign_again(scene: CaseScene, text: str) -> None:
+def _mark_again(scene: CaseScene, text: str) -> None:
     """Write our mark again."""
-    # Without it the machine would take jobs before it is verified, or could not be returned.
+    # without the mark the machine would take jobs before it is verified, or could not be returned
     case, draft = scene.case, scene.draft
     why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
@@ -174,7 +174,7 @@ def _sign_again(scene: CaseScene, text: str) -> None:
         draft.tell("case.sign", str(why), node=case.node, case=case.id)
 
 
-def _wait(scene: CaseScene) -> None:
+def _ask_or_wait(scene: CaseScene) -> None:
     if needs_approval(ask_for_yes(scene.case, scene.draft), scene.draft):
         return
     if waits_for_jobs(scene.case, scene.node):
@@ -211,28 +211,28 @@ def _replace(scene: CaseScene) -> None:
 
 def _is_listing_older_than(case: Case, draft: Draft) -> bool:
     """Return whether the list of instances is older than the case."""
-    # The old instance may be missing in such a list, and two machines would get one name.
+    # the old instance may be missing in such a list, and two machines would get one name
     return draft.seen.listed_at is not None and draft.seen.listed_at < case.opened
 
 
 def _launch(scene: CaseScene) -> None:
     case = scene.case
     why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
-    _ask_for(scene.draft.slots.repairable[case.node], why, scene)
+    _ask_launch(scene.draft.slots.repairable[case.node], why, scene)
 
 
 def _take_spare(scene: CaseScene) -> None:
     """Ask for a loan of a free spare; the broken machine is left alone."""
-    # `keep_spares` takes back the spares of earlier tries.
+    # `keep_spares` takes back the spares of earlier tries
     case, draft = scene.case, scene.draft
     spare = free_spare(case, draft)
     if spare is not None:
         slot = replace(draft.slots.repairable[case.node], node=spare, instead_of=case.node)
         why = Why(rule="case.spare", text=f"{spare} will serve for {case.node}", evidence=(str(case.why),))
-        _ask_for(slot, why, scene)
+        _ask_launch(slot, why, scene)
 
 
-def _ask_for(slot: Slot, why: Why, scene: CaseScene) -> None:
+def _ask_launch(slot: Slot, why: Why, scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if draft.now >= case.next_try:
         action = LaunchInstance(key=try_key(case), why=why, slot=slot, token=case.token, case=case.id)
@@ -240,7 +240,7 @@ def _ask_for(slot: Slot, why: Why, scene: CaseScene) -> None:
     draft.wake(case.next_try)
 
 
-def _provision(scene: CaseScene) -> None:
+def _finish_launch(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     is_new = case.rung is Advice.REPLACE and case.stand_in is None and case.node in draft.slots.repairable
     if is_new and may_be_half_made(scene.instance, try_key(case), draft):
@@ -283,7 +283,7 @@ def _give_back(scene: CaseScene) -> None:
         _send_to_serve(case.stand_in, scene)
         return
     if scene.start in (DeepStart.WAITS, DeepStart.FAILED, DeepStart.UNCLEAR):
-        _prove(scene)
+        _test(scene)
         return
     if scene.node.reason is not None and scene.launch is DeepStart.HELD and scene.node.reason.at > case.entered:
         return  # Slurm has just drained the node again: the launch test failed
@@ -291,15 +291,15 @@ def _give_back(scene: CaseScene) -> None:
         return  # the node was returned: wait until slurmd has answered Slurm's ping
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")
-    order = command(scene.node)  # a command that came during the repair is done with it, too
+    order = command(scene.node)  # the repair also fulfils a command that came meanwhile
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
         draft.wish(action, draft.want.repair.retry_s)
 
 
-def _prove(scene: CaseScene) -> None:
-    """Ask for the launch test and the deep check; if one failed, drain the node again before users' jobs reach it."""
+def _test(scene: CaseScene) -> None:
+    """Ask for the launch test, then the deep check; if one failed, drain the node again before users' jobs reach it."""
     case, draft = scene.case, scene.draft
     if scene.start is DeepStart.WAITS:
         if scene.launch is DeepStart.WAITS:
@@ -326,10 +326,10 @@ def _send_to_serve(spare: NodeName, scene: CaseScene) -> None:
 
 _WISHES: dict[Step, Callable[[CaseScene], None]] = {
     Step.DRAIN: _take_out,
-    Step.RELEASE: _wait,
+    Step.RELEASE: _ask_or_wait,
     Step.MEND: _mend,
     Step.LAUNCH: _replace,
-    Step.PROVISION: _provision,
+    Step.PROVISION: _finish_launch,
     Step.VERIFY: _verify,
     Step.RETURN: _give_back,
 }

@@ -50,7 +50,7 @@ def open_cases(draft: Draft) -> None:
             once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
             draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
         elif not withheld and settling.is_over(node.name, fault):
-            _open(node, fault, draft)
+            _open_case(node, fault, draft)
     settling.end()
 
 
@@ -62,7 +62,7 @@ def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
 
 
 def _is_well(node: Node, draft: Draft) -> bool:
-    """Return whether the node is in service, its agent connected and without findings, as usual."""
+    """Return whether the node has no reason in Slurm, and its agent is connected and without findings."""
     view = draft.seen.agents.get(node.name)
     return view is not None and view.connected and not view.findings and node.reason is None
 
@@ -76,7 +76,7 @@ def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
 
 
 def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
-    """Return whether the node is surely gone: no breaker holds it back, or counts it."""
+    """Return whether the node is lost and surely gone: no breaker holds such a node, or counts it."""
     return fault.trigger is Trigger.LOST and bool(gone(node, draft))
 
 
@@ -104,8 +104,8 @@ def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
     """Return whether the fault needs a new case."""
     if draft.cases.open_of(node.name) is not None:
         return False
-    # a verdict that a person overruled is done, and so is an old silence: only a witness makes a case of it then
-    return not awaits_witness(node, fault, draft) and not _overruled(node, fault, draft)
+    # none for a fault that a person overruled, nor for a silence that was suspected before and that no witness confirms
+    return not awaits_witness(node, fault, draft) and not _is_overruled(node, fault, draft)
 
 
 def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
@@ -113,7 +113,7 @@ def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
     return _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
 
 
-def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
+def _is_overruled(node: Node, fault: Fault, draft: Draft) -> bool:
     """Return whether a person gave this incarnation of the node back, or took it over, despite this fault."""
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
@@ -177,15 +177,15 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
         return why_undoable(node.name, fault.rung, draft)
-    if _overruled(node, fault, draft):
+    if _is_overruled(node, fault, draft):
         return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
         return alone
-    if others := _why_others_have_it(node, draft):
+    if others := _why_left_to_others(node, draft):
         return others
     if is_in_incident(node, fault, draft):
         return _common_cause(fault)
-    if needed := _is_needed(node.name, fault, draft):
+    if needed := _why_needed(node.name, fault, draft):
         return needed
     if is_surely_gone(node, fault, draft) or fault.is_of_reason:
         return ""
@@ -194,8 +194,8 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     return breaker.text if breaker else ""
 
 
-def _why_others_have_it(node: Node, draft: Draft) -> str:
-    """Return who works on the node, a person or a tool; empty if nobody does."""
+def _why_left_to_others(node: Node, draft: Draft) -> str:
+    """Return why the node is left to a person or tool that works on it; empty if it is not."""
     if is_hands_off(node, draft):
         return f"a person or a tool took the node out ({node.reason.text if node.reason else 'no reason given'})"
     if in_maintenance(node):
@@ -216,8 +216,8 @@ def why_left_alone(node: NodeName, draft: Draft) -> str:
     return ""
 
 
-def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
-    """Return why a node that still serves must go on: its group would fall below its minimum; else empty."""
+def _why_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Return why a node that still serves must stay: its group would fall below its minimum; else empty."""
     record = draft.slots.get(node)
     group = draft.groups.get(record.group) if record else None
     # a dead node serves no more
@@ -231,7 +231,7 @@ def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
     return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"
 
 
-def _open(node: Node, fault: Fault, draft: Draft) -> None:
+def _open_case(node: Node, fault: Fault, draft: Draft) -> None:
     """Open the case, count it in its breakers, and say so."""
     case = new_case(node, fault, draft)
     if _is_unsure(fault):
@@ -274,11 +274,11 @@ def mark_word(check: str) -> str:
 
 
 class Settling:
-    """How long findings of degraded nodes have stood on the head's clock.
+    """The wait before the fault of a degraded node is acted on, by the head's clock.
 
-    A degraded node is drained only after a while: the third node with the same fault makes an incident of it, and by
-    then the first two should not have been drained. One object serves one look at all nodes; a finding that was not
-    asked for by its end begins anew.
+    Meanwhile other nodes may show the same fault and make an incident of it; then the first nodes are not drained
+    either. One object serves one pass over all nodes: a finding that the pass did not ask about is forgotten at its
+    end, and would begin its wait anew.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -289,12 +289,12 @@ class Settling:
         )
 
     def is_over(self, node: NodeName, fault: Fault) -> bool:
-        """Return whether this fault may be acted on.
+        """Return whether the fault has stood long enough to be acted on.
 
         Fatal faults, events, and faults of a node whose job waits for an answer need no time to settle.
         """
         settle_s = self._draft.want.repair.settle_degraded_s
-        if settle_s <= 0 or not self._is_state(node, fault):
+        if settle_s <= 0 or not self._must_settle(node, fault):
             return True
         self._stands.add(node)
         found = self._draft.nodes.of(node).settling
@@ -305,11 +305,11 @@ class Settling:
         self._draft.wake(due)
         return self._draft.now >= due or node in self._waited_for
 
-    def _is_state(self, node: NodeName, fault: Fault) -> bool:
-        """Return whether the fault is a finding that the next run of the check may take back."""
+    def _must_settle(self, node: NodeName, fault: Fault) -> bool:
+        """Return whether the fault must stand for a while: its check may take it back, or other nodes may follow."""
         view = self._draft.seen.agents.get(node)
         if fault.is_of_reason:
-            return True  # Slurm has taken it out, so there is no hurry: others may follow within seconds
+            return True  # Slurm has taken the node out, so there is no hurry: others may follow within seconds
         if view is None or fault.trigger is not Trigger.DEGRADED or fault.is_event or fault.command:
             return False
         return any(one.check == fault.check for one in view.findings)

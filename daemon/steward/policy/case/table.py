@@ -123,7 +123,7 @@ _DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {
 
 
 def deadline(step: Step, rules: RepairPolicy) -> float | None:
-    """Return the seconds that a case may stay in a step; None for HELD, until a person acts, and for CLOSED."""
+    """Return how many seconds a case may stay in a step; None for HELD and CLOSED."""
     of = _DEADLINES.get(step)
     return of(rules) if of else None
 

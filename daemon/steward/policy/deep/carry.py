@@ -17,10 +17,11 @@ from steward.policy.guards.deep_start import ask_suspects, is_awaited, is_unprov
 from steward.policy.state_machine import StateMachine
 
 MOST_PASSES = 8
+"""How often one plan tries to move all deep checks."""
 RELEASE_AGAIN_S = 1.0
 RUNS_KEPT = 500
 KEPT_S = 30 * 86400.0
-_FIRST = (DeepCause.LAUNCH, DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
+_BY_URGENCY = (DeepCause.LAUNCH, DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
 SUBMIT_AGAIN_S = 15.0
 LAUNCH_ARGV = ("/bin/true",)
 """The command of a launch test, which only shows whether a job's script and a step can begin and end."""
@@ -29,14 +30,14 @@ SPARE_S = 300.0
 
 
 def follow_deeps(draft: Draft) -> None:
-    """Ask for the deep checks that are due, move each one by the facts, the most urgent first, and release the rest."""
+    """Start the deep checks that are due, move the open ones, most urgent first, and release unused reservations."""
     if not draft.paused:
-        _ask(draft)
+        _start_due(draft)
         carry_deeps(draft)
 
 
 def carry_deeps(draft: Draft) -> None:
-    """Move on the deep checks that cases and slots have asked for since, without asking for more."""
+    """Move the open deep checks, most urgent first, and release unused reservations."""
     if draft.paused:
         return
     for _ in range(MOST_PASSES):
@@ -46,7 +47,7 @@ def carry_deeps(draft: Draft) -> None:
     _prune(draft)
 
 
-def _ask(draft: Draft) -> None:
+def _start_due(draft: Draft) -> None:
     rules = draft.want.deep
     if not rules.enabled or not draft.may_touch_nodes:
         return
@@ -58,12 +59,13 @@ def _ask(draft: Draft) -> None:
 
 def _may_have_suspects(draft: Draft) -> bool:
     """Return whether any node may be suspect."""
-    # Cheap to tell: a cluster without findings and repairs has no suspects.
+    # cheap to tell: a cluster without findings and repairs has no suspects
     return bool(draft.remedies) or bool(draft.overview.finding)
 
 
 def _move_all(draft: Draft) -> bool:
-    """Move each open deep check once, and return whether any moved: another may wait for the nodes that one left."""
+    """Move each open deep check once, and return whether any moved."""
+    # a deep check that moved may have left nodes for which another one waits
     states = {id: run.state for id, run in draft.deeps.items()}
     for id in sorted(draft.deeps, key=lambda id: _urgency(draft.deeps[id])):
         if draft.deeps[id].is_open:
@@ -72,7 +74,7 @@ def _move_all(draft: Draft) -> bool:
 
 
 def _urgency(run: DeepRun) -> tuple[int, float, str]:
-    return (_FIRST.index(run.cause), run.asked, run.id)
+    return (_BY_URGENCY.index(run.cause), run.asked, run.id)
 
 
 def _move(run: DeepRun, draft: Draft) -> None:
@@ -82,7 +84,7 @@ def _move(run: DeepRun, draft: Draft) -> None:
 
 
 def _release(draft: Draft) -> None:
-    """Release the reservations of our name that no deep check needs, also those of a head that died."""
+    """Release the reservations of ours that no deep check needs, including those left by a head that died."""
     if not draft.may_clear_strays:
         return
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
@@ -124,7 +126,7 @@ def _noted(scene: DeepScene) -> DeepScene:
 
 
 def noted(scene: DeepScene) -> DeepRun:
-    """Return the deep check with the times since when its nodes are free, or its job is over."""
+    """Return the deep check; if nodes of it are free, or its job is over, with the time when that was first seen."""
     run, draft = scene.run, scene.draft
     knows_reservations = draft.seen.reservations_at > 0
     waits = run.state is DeepState.WAITING and run.free is None and knows_reservations
@@ -136,7 +138,7 @@ def noted(scene: DeepScene) -> DeepRun:
 
 
 def settled(run: DeepRun, scene: DeepScene) -> DeepRun:
-    """Return the waiting deep check after it gave up the nodes that it waits for no longer."""
+    """Return the waiting deep check, with a result for each node that it gives up."""
     skipped = nodes_to_give_up(run, scene.crowd, scene.draft)
     if not skipped:
         return run
@@ -153,7 +155,7 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
     if state is DeepState.DONE:
         return replace(finish(scene, fact), state=state, entered=draft.now, waiter=_waiter(run, draft))
     if fact is DeepFact.READY:
-        run = _taking(run, choose(run, scene.crowd, draft), draft)
+        run = _limited_to(run, choose(run, scene.crowd, draft), draft)
     moved = replace(run, state=state, entered=draft.now)
     if fact is DeepFact.STARTED:
         job = scene.job
@@ -164,13 +166,13 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
 
 
 def _waiter(run: DeepRun, draft: Draft) -> str:
-    """Return the slot or repair to which the finished deep check belongs; empty if none waits for it any longer."""
-    # Without a waiter the result is not reused: a slot or repair that comes back has the node checked anew.
+    """Return the token of the slot or repair that waited for the finished deep check; empty if none does any more."""
+    # without a waiter the result is not reused: a slot or repair that comes back has the node checked anew
     return run.waiter if not run.is_for_return or is_awaited(run, draft) else ""
 
 
-def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
-    """Return the deep check with just these nodes; the others become a deep check of their own that waits its turn."""
+def _limited_to(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
+    """Return the deep check with just these nodes; the others get a new deep check, which waits for its turn."""
     rest = run.nodes - run.results.keys() - nodes
     if rest:
         number = 1 + sum(other.startswith(f"{run.id.split('-')[0]}-") for other in draft.deeps)
@@ -227,9 +229,9 @@ def _submit(scene: DeepScene) -> None:
 MOST_TRIES = 2
 """How often a deep check is tried if its job is lost (slurmctld was reconfigured, a person cancelled the job)."""
 CLEANS_UP_S = 1.0
-"""The time after a launch test's job for its epilog to fail: Slurm drains the node then."""
+"""How long after its job a launch test waits for the epilog: if the epilog fails, Slurm drains the node."""
 TELLING_S = 5.0
-"""The time after the end of its job for the agents to report its measures."""
+"""How long after its job a deep check waits for the agents to report its measures."""
 OVERTIME_S = 60.0
 """How long after the runner's budget Slurm ends the job; the runner ends by itself within its budget."""
 

@@ -1,4 +1,4 @@
-"""The judgement of a deep check's measures on each node: passed, failed or inconclusive. Pure. No data, no blame."""
+"""The judgement of a deep check's measures on each node: passed, failed or inconclusive. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from steward.policy.deep.usual import NO_PROOF, Usual, number
 # The node at fault for a bad pair: blamed only if the other results leave no other explanation.
 
 _OPTIONAL = ("rdma.", "pair.")
-"""Tools that may work nowhere in a cluster: a pair that they could not measure counts only if they measured others."""
+"""Checks that may work nowhere in a cluster: an unknown pair counts only if another pair was good."""
 _WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED)
 
 
 @dataclass(slots=True)
 class _Side:
-    """Pairs with a text each, and the partners of each node in them."""
+    """Pairs with one kind of result: the text of each pair, and the partners of each node."""
 
     texts: dict[Pair, str] = field(default_factory=dict)
     _met: dict[NodeName, set[NodeName]] = field(default_factory=dict)
@@ -34,17 +34,17 @@ class _Side:
 
 @dataclass(slots=True)
 class _Check:
-    """The pairs of one check: the good, the bad (with the reason) and the unknown ones."""
+    """The pairs of one check, by result: good, bad or unknown."""
 
     good: _Side = field(default_factory=_Side)
     bad: _Side = field(default_factory=_Side)
     unknown: _Side = field(default_factory=_Side)
 
     def is_to_blame(self, node: NodeName) -> bool:
-        """Return whether the node is at fault.
+        """Return whether the node is at fault for its bad pairs.
 
-        The node was bad with at least two partners and with more than it was good with, and one of those partners was
-        good with another node.
+        That is so if it was bad with at least two partners, good with fewer, and one of the bad partners was good with
+        another node.
         """
         bad = self.bad.partners(node)
         outnumbered = len(bad) > len(self.good.partners(node))
@@ -53,7 +53,7 @@ class _Check:
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """The texts for and against each node that follow from the pairs of one run; empty if they say nothing."""
+    """The pairs of one run by check, with the texts for and against each node that follow from them."""
 
     checks: dict[str, _Check]
 
@@ -65,7 +65,7 @@ class PairView:
         )
 
     def doubt(self, node: NodeName) -> tuple[str, ...]:
-        """Return the node's bad pairs that no partner is to blame for, and those that could not be measured."""
+        """Return the texts of the node's bad pairs with no end to blame, and of unknown ones if it has no good one."""
         found = []
         for name, check in sorted(self.checks.items()):
             unexplained = [one for one in check.bad.partners(node) if not check.is_to_blame(one)]
@@ -87,7 +87,8 @@ class PairView:
 
 
 def view_pairs(measures: Iterable[Measure], usual: Usual) -> PairView:
-    """Return the pairs by check, each with its worst result: both ends report, and a pair may be measured twice."""
+    """Return the pairs by check, each with its worst result."""
+    # both ends report a pair, and it may be measured twice
     checks: dict[str, dict[Pair, Measure]] = {}
     for one in measures:
         if one.partner is None or one.partner == one.node or one.outcome is Outcome.SKIPPED:
@@ -96,14 +97,14 @@ def view_pairs(measures: Iterable[Measure], usual: Usual) -> PairView:
         pair = pair_of(one.node, one.partner)
         if pair not in worst or _badness(one) < _badness(worst[pair]):
             worst[pair] = one
-    return PairView({name: _sort_out(pairs, usual) for name, pairs in checks.items()})
+    return PairView({name: _by_result(pairs, usual) for name, pairs in checks.items()})
 
 
 def _badness(measure: Measure) -> tuple[int, float]:
     return _WORST_FIRST.index(measure.outcome), measure.value
 
 
-def _sort_out(pairs: dict[Pair, Measure], usual: Usual) -> _Check:
+def _by_result(pairs: dict[Pair, Measure], usual: Usual) -> _Check:
     check = _Check()
     for pair, one in pairs.items():
         bar = usual.bar(one) if one.outcome is Outcome.PASSED else None
@@ -139,8 +140,8 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """The findings for or against a node so far."""
+class _Texts:
+    """Texts against a node, without a clear result, and for it."""
 
     bad: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
@@ -157,22 +158,23 @@ def judge(
 ) -> dict[NodeName, Judged]:
     """Return the result of each of `nodes`.
 
-    FAILED: the node failed a measure alone, was too slow (`usual.Bars`), or was bad with at least two partners of which
-    one was good elsewhere. INCONCLUSIVE also: as slow as most nodes of the run, which proves no fault. `profiles` says
-    which nodes are alike; nodes without one share the profile "". `baselines` is `memory.baselines`.
+    FAILED: the node failed a measure alone, was too slow (`usual.Bars`), or is to blame for bad pairs
+    (`_Check.is_to_blame`). INCONCLUSIVE: a measure is missing or unclear, or the node is as slow as most nodes of the
+    run, which proves no fault. `profiles` says which nodes are alike; nodes without one share the profile "".
+    `baselines` is `memory.baselines`.
     """
     ordered = tuple(sorted(measures, key=_order))
     usual = Usual(profiles=profiles, baselines=baselines).with_run(ordered)
     pairs = view_pairs(ordered, usual)
-    shared = _shared(ordered, usual)
+    shared = _slow_on_most(ordered, usual)
     about: dict[NodeName, list[Measure]] = {}
     for one in ordered:
         for end in {one.node, one.partner or one.node}:
             about.setdefault(end, []).append(one)
-    return {node: _of_node(node, kinds, about.get(node, []), usual, pairs, shared) for node in sorted(nodes)}
+    return {node: _judge_node(node, kinds, about.get(node, []), usual, pairs, shared) for node in sorted(nodes)}
 
 
-def _of_node(
+def _judge_node(
     node: NodeName,
     kinds: Collection[DeepKind],
     about: list[Measure],
@@ -182,39 +184,39 @@ def _of_node(
 ) -> Judged:
     own = [one for one in about if one.node == node]
     alone = [one for one in own if one.partner is None]
-    said = [_of_measure(one, usual, shared) for one in alone]
-    said += [_Said(bad=pairs.blame(node), unclear=pairs.doubt(node), good=pairs.praise(node))]
-    missing = _missing(kinds, about)
+    said = [_judge_measure(one, usual, shared) for one in alone]
+    said += [_Texts(bad=pairs.blame(node), unclear=pairs.doubt(node), good=pairs.praise(node))]
+    missing = _unreported(kinds, about)
     bad = [text for one in said for text in one.bad]
     unclear = [*(text for one in said for text in one.unclear), *missing]
     good = [text for one in said for text in one.good]
     if bad:
-        return _judged(DeepResult.FAILED, bad)
+        return _with_texts(DeepResult.FAILED, bad)
     if unclear:
-        return _judged(DeepResult.INCONCLUSIVE, unclear)
-    return _judged(DeepResult.PASSED, good) if good else _judged(DeepResult.SKIPPED, _skips(own))
+        return _with_texts(DeepResult.INCONCLUSIVE, unclear)
+    return _with_texts(DeepResult.PASSED, good) if good else _with_texts(DeepResult.SKIPPED, _skips(own))
 
 
-def _of_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _Said:
+def _judge_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _Texts:
     """Return the judgement of a measure that one node took alone."""
     if measure.outcome is Outcome.FAILED:
-        return _Said(bad=(f"{measure.check}: {measure.text or 'failed'}",))
+        return _Texts(bad=(f"{measure.check}: {measure.text or 'failed'}",))
     if measure.outcome is Outcome.UNKNOWN:
-        return _Said(unclear=(f"{measure.check} could not be measured: {measure.text or 'no answer'}",))
+        return _Texts(unclear=(f"{measure.check} could not be measured: {measure.text or 'no answer'}",))
     if measure.outcome is Outcome.SKIPPED:
-        return _Said()
+        return _Texts()
     bar = usual.bar(measure)
     told = f"{measure.check} {number(measure.value)} {measure.unit}"
     if bar is None or measure.value >= bar.least:
-        return _Said(good=(told,))
+        return _Texts(good=(told,))
     low = f"{told} is below {bar.text}"
     if measure.check in NO_PROOF:
-        return _Said(unclear=(f"{low}, which proves no fault",))
-    return _Said(unclear=(f"{low}, as for most nodes of this run",)) if measure.check in shared else _Said(bad=(low,))
+        return _Texts(unclear=(f"{low}, which proves no fault",))
+    return _Texts(unclear=(f"{low}, as for most nodes of this run",)) if measure.check in shared else _Texts(bad=(low,))
 
 
-def _shared(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
-    """Return the checks in which more than half of four or more nodes are slow: the cause is shared, or the test's."""
+def _slow_on_most(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
+    """Return the checks in which more than half of at least `min_nodes` nodes are slow: a common cause."""
     slow: dict[str, list[bool]] = {}
     for one in measures:
         if one.partner is None and one.outcome is Outcome.PASSED and (bar := usual.bar(one)) is not None:
@@ -223,7 +225,7 @@ def _shared(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
     return frozenset(check for check, those in slow.items() if len(those) >= few and sum(those) * 2 > len(those))
 
 
-def _missing(kinds: Collection[DeepKind], measures: list[Measure]) -> list[str]:
+def _unreported(kinds: Collection[DeepKind], measures: list[Measure]) -> list[str]:
     told = {one.kind for one in measures}
     return [f"{kind.value}: nothing was reported" for kind in sorted(kinds, key=lambda k: k.value) if kind not in told]
 
@@ -232,7 +234,7 @@ def _skips(own: list[Measure]) -> list[str]:
     return [f"{one.check} skipped: {one.text or 'nothing to measure'}" for one in own] or ["nothing was measured"]
 
 
-def _judged(result: DeepResult, texts: list[str]) -> Judged:
+def _with_texts(result: DeepResult, texts: list[str]) -> Judged:
     shown = list(dict.fromkeys(texts))
     more = f"; and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN and result is not DeepResult.PASSED else ""
     kept = shown if result is DeepResult.PASSED else shown[:_SHOWN]

@@ -27,33 +27,33 @@ class DeepScene:
 
     @property
     def name(self) -> str:
-        """The name of the check's reservation, partition and job, another one for each try."""
+        """Return the name of the check's reservation, partition and job; each try has another one."""
         return slurm_name(self.run.token)
 
     @property
     def reservation(self) -> Reservation | None:
-        """The reservation that holds all nodes of the check; None until Slurm shows it."""
+        """Return the reservation that holds all nodes of the check; None until Slurm shows it."""
         found = self.draft.seen.reservations.get(self.name)
         return found if found is not None and found.ends and found.nodes >= self.nodes else None
 
     @property
     def nodes(self) -> frozenset[NodeName]:
-        """The nodes of the check that have no result yet."""
+        """Return the nodes of the check that have no result yet."""
         return self.run.nodes - self.run.results.keys()
 
     @property
     def job(self) -> Job | None:
-        """The newest job of the check."""
+        """Return the newest job of this try; None if Slurm shows none."""
         return max(self.draft.overview.deep_jobs(self.name), key=lambda job: job.id, default=None)
 
     @property
     def is_job_over(self) -> bool:
-        """Whether the check's job is over or missing."""
+        """Return whether the check's job is over, held by Slurm, or missing."""
         return self.job is None or self.job.is_over or self.job.is_held_by_slurm
 
     @property
     def job_end(self) -> str:
-        """The end of the check's job for people, with the exit code as Slurm writes it (code:signal)."""
+        """Return how the check's job ended, for people; the exit code is as Slurm writes it (code:signal)."""
         job = self.job
         if job is None:
             return "Slurm has no such job"
@@ -61,7 +61,7 @@ class DeepScene:
 
     @property
     def reports(self) -> dict[NodeName, DeepReport]:
-        """The reports of the check's nodes in this try."""
+        """Return the reports of the check's nodes in this try."""
         views = ((name, self.draft.seen.agents.get(name)) for name in sorted(self.nodes))
         told = ((name, report) for name, view in views if view for report in view.deep if report.run == self.run.token)
         return dict(told)
@@ -113,17 +113,17 @@ def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
         word = DeepResult.SKIPPED if fact is DeepFact.CALLED_OFF else DeepResult.INCONCLUSIVE
         said = {name: Judged(result=word, why=fact.value) for name in left}
     elif run.cause is DeepCause.LAUNCH:
-        said = {name: _launched(name, scene) for name in left}
+        said = {name: _judge_launch(name, scene) for name in left}
     else:
-        said = _judged(run, left, measures, draft)
+        said = _judge_and_learn(run, left, measures, draft)
     done = with_results(run, said)
     for name in sorted(said):
         tell(done, name, draft)
     return replace(done, measures=measures[:MAX_MEASURES], ended=draft.now)
 
 
-def _launched(name: NodeName, scene: DeepScene) -> Judged:
-    """Judge the launch test on the node: by how Slurm says that the job ended, and whether it drained the node then."""
+def _judge_launch(name: NodeName, scene: DeepScene) -> Judged:
+    """Return the result of the launch test: failed if its job did not end well, or Slurm drained the node again."""
     node, job = scene.draft.seen.nodes.get(name), scene.job
     if node is not None and node.is_drain and node.reason is not None:
         return Judged(result=DeepResult.FAILED, why=f"Slurm drained the node again: {node.reason.text}")
@@ -137,7 +137,7 @@ def with_results(run: DeepRun, said: Mapping[NodeName, Judged]) -> DeepRun:
     return replace(run, results=MappingProxyType(results), why=MappingProxyType(why))
 
 
-def _judged(
+def _judge_and_learn(
     run: DeepRun, left: frozenset[NodeName], measures: tuple[Measure, ...], draft: Draft
 ) -> dict[NodeName, Judged]:
     profiles = {name: _profile(name, draft) for name in run.nodes}
@@ -153,7 +153,7 @@ def _profile(name: NodeName, draft: Draft) -> str:
 
 
 def tell(run: DeepRun, name: NodeName, draft: Draft) -> None:
-    """Write an event about a node's result, in other words for a suspect that passed."""
+    """Write an event about a node's result; of a suspect that passed it says that the suspicion was not confirmed."""
     result, why = run.results[name], run.why[name]
     good = run.cause is DeepCause.SUSPECT and result is DeepResult.PASSED
     text = f"{name}: deep check {run.id}: {'the suspicion was not confirmed' if good else result.value}: {why}"

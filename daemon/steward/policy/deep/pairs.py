@@ -1,4 +1,4 @@
-"""The pairs of nodes that a deep check measures, in rounds of disjoint pairs. Pure. Random only by a given seed."""
+"""The pairs of nodes that a deep check measures, in rounds of disjoint pairs. Pure: the seed alone makes the order."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -41,7 +41,7 @@ def all_rounds(nodes: Collection[NodeName]) -> tuple[Round, ...]:
         circle.append(None)
     rounds = []
     for _ in range(len(circle) - 1):
-        rounds.append(_across(circle))
+        rounds.append(_opposite_pairs(circle))
         circle = [circle[0], circle[-1], *circle[1:-1]]
     return tuple(rounds)
 
@@ -55,14 +55,14 @@ def suspects(good: Iterable[Pair], bad: Iterable[Pair]) -> frozenset[NodeName]:
 def second_rounds(good: Collection[Pair], bad: Collection[Pair], seed: str) -> tuple[Round, ...]:
     """Return at most `MAX_SECOND_ROUNDS` rounds, in which each suspect meets a good node that it has not met.
 
-    The second result shows which node was at fault in the first. Without good nodes, suspects that have not met meet.
+    The second result shows which node was at fault in the first. Without good nodes, suspects meet each other.
     """
     waiting = _shuffled(suspects(good, bad), seed)
     cleared = _shuffled({node for pair in good for node in pair}, seed + "/good")
     met = {*good, *bad}
     rounds: list[Round] = []
     while waiting and len(rounds) < MAX_SECOND_ROUNDS:
-        chosen = _greedy(waiting, cleared or waiting, met)
+        chosen = _matched(waiting, cleared or waiting, met)
         if not chosen:
             break
         rounds.append(chosen)
@@ -72,7 +72,7 @@ def second_rounds(good: Collection[Pair], bad: Collection[Pair], seed: str) -> t
     return tuple(rounds)
 
 
-def _greedy(ones: Sequence[NodeName], others: Sequence[NodeName], met: Collection[Pair]) -> Round:
+def _matched(ones: Sequence[NodeName], others: Sequence[NodeName], met: Collection[Pair]) -> Round:
     taken: set[NodeName] = set()
     chosen: list[Pair] = []
     for one in ones:
@@ -85,7 +85,7 @@ def _greedy(ones: Sequence[NodeName], others: Sequence[NodeName], met: Collectio
     return tuple(chosen)
 
 
-def _across(circle: Sequence[NodeName | None]) -> Round:
+def _opposite_pairs(circle: Sequence[NodeName | None]) -> Round:
     facing = zip(circle[: len(circle) // 2], reversed(circle), strict=False)
     return tuple(pair_of(one, other) for one, other in facing if one is not None and other is not None)
 

@@ -13,7 +13,7 @@ from steward.model.ids import NodeName
 KEPT_VALUES = 50
 
 _LOOSE = MappingProxyType({"disk.write": 0.5, "disk.read": 0.5})
-"""Lower bars for shared and burstable disks, which differ this much without a fault."""
+"""Factors that lower the bars of disks: shared and burstable ones differ that much without a fault."""
 NO_PROOF = frozenset(_LOOSE)
 """Checks in which slowness is reported and measured again, and is no fault by itself."""
 NOT_COMPARED = frozenset({"tcp.latency", "memory.keep", "cpu.stress_ng"})
@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """The values that are usual for the nodes of one run."""
+    """The usual values for the nodes of one run."""
 
     profiles: Mapping[NodeName, str]
     baselines: Mapping[str, Baseline]
@@ -121,7 +121,7 @@ def learn(
 
 
 def good_once(measures: Iterable[Measure], results: Mapping[NodeName, DeepResult]) -> list[Measure]:
-    """Return the measures to learn from, sorted: each pair once, and only if both ends passed."""
+    """Return the measures to learn from, sorted: each pair once, by its lowest value, and only if both ends passed."""
     good: dict[tuple[str, str, str], Measure] = {}
     for measure in measures:
         ends = sorted({measure.node} | ({measure.partner} if measure.partner is not None else set()))

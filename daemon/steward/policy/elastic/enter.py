@@ -18,18 +18,18 @@ def enter(scene: RunScene, fact: RunFact, to: RunPhase) -> ElasticRun:
     scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))
     match to:
         case RunPhase.DRAINING:
-            return _drain(scene, fact, was=run.phase)
+            return _enter_draining(scene, fact, was=run.phase)
         case RunPhase.REFORMING:
-            return _reform(scene)
+            return _enter_reforming(scene)
         case RunPhase.BACKOFF:
-            return _cool(scene, failed=fact is RunFact.LATE)
+            return _enter_backoff(scene, failed=fact is RunFact.LATE)
         case RunPhase.RUNNING:
-            return _run(scene, fact)
+            return _enter_running(scene, fact)
         case RunPhase.FAULTED:
             names = ", ".join(sorted(scene.lost or (node for node in scene.run.to if scene.is_lost(node)))[:8])
             _tell("lost", f"lost {names}", scene, Level.WARNING)
         case RunPhase.WAITING | RunPhase.ENDED:
-            return _stop(scene, fact)
+            return _enter_stopped(scene, fact)
         case RunPhase.SETTLING:
             pass
     return scene.run
@@ -41,14 +41,14 @@ def _consumed(scene: RunScene) -> int | None:
     return scene.run.consumed if said is None else said
 
 
-def _drain(scene: RunScene, fact: RunFact, *, was: RunPhase) -> ElasticRun:
-    """Order the next generation: with the ready nodes, without those that leave."""
+def _enter_draining(scene: RunScene, fact: RunFact, *, was: RunPhase) -> ElasticRun:
+    """Order the next generation: the ready nodes, without those that leave."""
     run, target = scene.run, scene.best()
     newest = max(run.ordered, run.generation, scene.word.generation if scene.word else 0)
     cause = _cause(scene, was)
     before, after = len(scene.members), len(target)
     words = {Cause.GROW: "grows", Cause.FAULT: "goes on"}.get(cause, "shrinks")
-    why = f"{words} from {before} to {after} nodes: {_because(cause, scene)}"
+    why = f"{words} from {before} to {after} nodes: {_reason_of(cause, scene)}"
     _tell("size", why, scene)
     change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
     run = replace(run, ordered=newest + 1, to=target, cause=cause, why=why)
@@ -79,7 +79,7 @@ def leaving_cause(scene: RunScene) -> Cause:
     return Cause.LEFT
 
 
-def _because(cause: Cause, scene: RunScene) -> str:
+def _reason_of(cause: Cause, scene: RunScene) -> str:
     match cause:
         case Cause.GROW:
             return "nodes are idle, have passed their checks and have settled"
@@ -95,8 +95,8 @@ def _because(cause: Cause, scene: RunScene) -> str:
             return "a replica job has ended"
 
 
-def _reform(scene: RunScene) -> ElasticRun:
-    """Take over the coordinator's generation, which formed by Steward's order or without one."""
+def _enter_reforming(scene: RunScene) -> ElasticRun:
+    """Take over the generation that the coordinator reports, ordered by Steward or not."""
     run, word = scene.run, scene.word
     if word is None:
         return run
@@ -118,7 +118,7 @@ def _reform(scene: RunScene) -> ElasticRun:
     )
 
 
-def _cool(scene: RunScene, *, failed: bool) -> ElasticRun:
+def _enter_backoff(scene: RunScene, *, failed: bool) -> ElasticRun:
     """Finish the change of size and start the back-off, which is longer if recent growths did not last."""
     run, word, now = scene.run, scene.word, scene.draft.now
     last = run.events[-1] if run.events else None
@@ -144,7 +144,7 @@ def _cool(scene: RunScene, *, failed: bool) -> ElasticRun:
 
 
 def _tell_slow_save(scene: RunScene, took_s: float | None) -> None:
-    """Warn once a run that saving takes longer than its grace, at which a forced change stops ranks."""
+    """Warn once that saving took longer than the run's grace, after which an urgent change of size stops ranks."""
     grace_s = scene.rules.grace_s
     if took_s is None or took_s <= grace_s:
         return
@@ -155,7 +155,7 @@ def _tell_slow_save(scene: RunScene, took_s: float | None) -> None:
     scene.draft.tell("elastic.slow_save", text, once=f"slow:{scene.run.id}", job=scene.run.id, level=Level.WARNING)
 
 
-def _run(scene: RunScene, fact: RunFact) -> ElasticRun:
+def _enter_running(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, word, now = scene.run, scene.word, scene.draft.now
     if fact is RunFact.STEPPED and word is not None:
         size = len(word.members)
@@ -180,7 +180,7 @@ def _run(scene: RunScene, fact: RunFact) -> ElasticRun:
 
 
 def _late_save(scene: RunScene) -> ElasticRun:
-    """Handle ranks that did not save in time: call off a growth for which no rank has begun to save, else wait on."""
+    """Handle ranks that did not save in time: call off a growth if no rank has begun to save, else keep waiting."""
     run, now = scene.run, scene.draft.now
     waited_s = now - run.events[-1].at if run.events else 0.0
     if run.cause is not Cause.GROW or scene.saves:
@@ -195,7 +195,7 @@ def _late_save(scene: RunScene) -> ElasticRun:
     else:
         why = "the new nodes are gone"
     _tell("called_off", f"the growth from {len(scene.members)} to {len(run.to)} nodes is called off: {why}", scene)
-    ending = {one.token for one in run.replicas if one.token in scene.jobs and _takes_no_part(one, scene)}
+    ending = {one.token for one in run.replicas if one.token in scene.jobs and _is_to_end(one, scene)}
     return replace(
         run,
         backoff_s=backoff_s,
@@ -207,14 +207,14 @@ def _late_save(scene: RunScene) -> ElasticRun:
     )
 
 
-def _takes_no_part(one: Replica, scene: RunScene) -> bool:
-    """Return whether the replica's nodes would be idle until the run grows again, and no other job needs any."""
-    # if other jobs need nodes, only as many replicas as they need are ended
+def _is_to_end(one: Replica, scene: RunScene) -> bool:
+    """Return whether to end the replica: its nodes take no part in the run, and no other job needs nodes."""
+    # if other jobs need nodes, only as many replicas as they need are ended, elsewhere
     return not scene.is_pressed and one.ending is None and not scene.jobs[one.token].nodes & scene.members
 
 
 def _cost(scene: RunScene, cause: Cause) -> str:
-    """Return the work that the change of size lost, for the event; empty if no loss is known."""
+    """Return which work the change of size lost, for people; empty if no loss is known."""
     word = scene.word
     if word is None or not (word.again or word.unsaved):
         return ""
@@ -227,7 +227,7 @@ def _cost(scene: RunScene, cause: Cause) -> str:
     return f"; {fold(word.unsaved)} had not saved in time: {lost}"
 
 
-def _stop(scene: RunScene, fact: RunFact) -> ElasticRun:
+def _enter_stopped(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, now = scene.run, scene.draft.now
     _tell("over" if fact is RunFact.OVER else "queued", fact.value, scene)
     ended = now if fact is RunFact.OVER else None

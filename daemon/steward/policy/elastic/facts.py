@@ -1,4 +1,4 @@
-"""The facts that hold for a run now: one small question for each fact of the table."""
+"""The facts about an elastic run: one question for each fact of the table, answered from the picture."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,7 +7,7 @@ from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import RunFact, deadline
 
 GROWTHS_AT_ONCE = 4
-"""How many runs may grow at the same time."""
+"""A run starts to grow only while fewer runs than this change their size."""
 
 
 def _over(scene: RunScene) -> bool:
@@ -88,7 +88,8 @@ def _settled(scene: RunScene) -> bool:
 
 
 def growing(scene: RunScene) -> int:
-    """Return how many runs change their size now: saves of many runs at once would overload the file system."""
+    """Return how many runs change their size now."""
+    # limited by `GROWTHS_AT_ONCE`: the saves of many runs at once would overload the file system
     return sum(1 for run in scene.draft.elastic.values() if run.is_changing)
 
 

@@ -1,4 +1,4 @@
-"""The step of the plan that follows elastic runs."""
+"""The step of the plan that moves elastic runs."""
 
 from dataclasses import replace
 
@@ -21,18 +21,18 @@ from steward.policy.traits import Trait
 _AT_REST = (RunPhase.RUNNING, RunPhase.SETTLING, RunPhase.BACKOFF)
 RETRY_S = 5.0
 RIVAL_S = 2.0
-"""The wait after which a job counts as one that did not get idle nodes."""
+"""How long a job must have waited to count as one for which idle nodes do not suffice."""
 GIVEN_S = 5.0
-"""The time after which Slurm has started a job on cleaned-up nodes, and the head has seen it."""
+"""How long Slurm may take to start a job on nodes that were given back, and the head to see it."""
 
 
 def follow_runs(draft: Draft) -> None:
-    """Advance every run: take in reports, order changes of size, end and request replica jobs."""
+    """Move every elastic run: take in reports, order changes of size, end and request replica jobs."""
     telling = draft.ground.agents.having(Trait.ELASTIC)
     if not telling and not draft.elastic and not draft.ground.jobs.having(Trait.REPLICA):
         return
-    words = _words(sorted(telling), draft)
-    _meet(words, draft)
+    words = _reports(sorted(telling), draft)
+    _begin_runs(words, draft)
     jobs = replica_jobs(draft)
     taken = set[NodeName]()
     for id in sorted(draft.elastic):
@@ -43,7 +43,7 @@ def follow_runs(draft: Draft) -> None:
     draft.elastic.prune(draft.now)
 
 
-def _words(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
+def _reports(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
     """Return the report that counts for each run: from its current batch host, with its user and restart."""
     found: dict[JobId, ElasticWord] = {}
     for name in telling:
@@ -56,7 +56,7 @@ def _words(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
     return found
 
 
-def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
+def _begin_runs(words: dict[JobId, ElasticWord], draft: Draft) -> None:
     """Add new runs, and reset those whose base job has restarted."""
     for id, word in words.items():
         base, known = draft.seen.jobs[id], draft.elastic.get(id)
@@ -95,13 +95,13 @@ def _follow(
     if rules is None:
         return
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
-    run = _hear_alone(bind(run, jobs, failed, rules, draft), word, draft)
-    run = _hear_mute(run, word, draft)
+    run = _note_alone(bind(run, jobs, failed, rules, draft), word, draft)
+    run = _note_steerable(run, word, draft)
     base = draft.seen.jobs.get(run.id)
-    rivals = _rivals(run, base, jobs, draft)
+    rivals = _rival_nodes(run, base, jobs, draft)
     scene = RunScene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
     scene = _RUNS.move(scene) or scene
-    _order(scene)
+    _order_change(scene)
     end_useless(scene)
     ask_for_more(scene, taken)
     draft.elastic.keep(scene.run)
@@ -116,7 +116,7 @@ def _enter(scene: RunScene, fact: RunFact, phase: RunPhase) -> RunScene:
 _RUNS = StateMachine(table=TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)
 
 
-def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
+def _note_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
     """Warn once that a run without a coordinator cannot change its size."""
     if word is None or word.alone == run.alone:
         return run
@@ -126,7 +126,7 @@ def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> Elas
     return replace(run, alone=word.alone)
 
 
-def _hear_mute(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
+def _note_steerable(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
     """Warn once that a run does not grow, because its program cannot be asked to save."""
     if word is None or word.state is not Activity.RUNNING or word.steerable == run.steerable:
         return run
@@ -136,8 +136,8 @@ def _hear_mute(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> Elast
     return replace(run, steerable=word.steerable)
 
 
-def _order(scene: RunScene) -> None:
-    """Repeat the order of the next generation until the coordinator has it; or call off an unwanted change."""
+def _order_change(scene: RunScene) -> None:
+    """Order the next generation until the coordinator reports it; or call off a change that is not wanted any more."""
     run, word, draft = scene.run, scene.word, scene.draft
     if word is not None and scene.is_saving and not scene.saves and run.phase in _AT_REST and not word.leaving:
         _call_off(scene, word)
@@ -158,7 +158,7 @@ def _order(scene: RunScene) -> None:
 
 
 def _call_off(scene: RunScene, word: ElasticWord) -> None:
-    """Call off a change that is not wanted any more, before a rank has begun to save for it."""
+    """Order the coordinator to keep its present members, before a rank has begun to save."""
     run = scene.run
     action = ResizeRun(
         key=Key(f"elastic:stay:{run.id}:{run.restart}:{run.ordered}"),
@@ -173,7 +173,7 @@ def _call_off(scene: RunScene, word: ElasticWord) -> None:
     scene.draft.wish(action, RETRY_S)
 
 
-def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
+def _rival_nodes(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
     """Return how many nodes of its replicas other jobs need beyond idle nodes and nodes that the run is giving back."""
     ending = {one.token for one in run.replicas if one.ending is not None}
     going = {token for token, job in jobs.items() if token in ending or job.is_completing}
@@ -181,7 +181,7 @@ def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draf
     mine = sum(len(job.nodes) for token, job in jobs.items() if job.is_active and token not in going)
     if base is None or not mine:
         return 0
-    given = _given(run, len(base.nodes) + mine, draft)
+    given = _just_given(run, len(base.nodes) + mine, draft)
     needed, parts = 0, set(base.partition.split(","))
     for job in draft.overview.waiting:
         since = max(job.submitted or 0.0, job.eligible or 0.0)
@@ -191,20 +191,20 @@ def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draf
             draft.wake(since + RIVAL_S)
             continue
         # all nodes of a job are in one partition: idle nodes of its other partitions do not add up
-        there = max(len(_there(part, coming, draft) - job.excluded) for part in job.partitions)
+        there = max(len(_idle_or_freed(part, coming, draft) - job.excluded) for part in job.partitions)
         lacks = max(job.node_count, 1) - max(there, given) - needed
         if 0 < lacks <= mine - needed:
             needed += lacks
     return needed
 
 
-def _there(part: str, coming: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
+def _idle_or_freed(part: str, coming: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
     """Return the nodes of a partition that are idle, or will be in a moment."""
     return draft.overview.idle_of(part) | (coming & draft.overview.nodes_of(part))
 
 
-def _given(run: ElasticRun, held: int, draft: Draft) -> int:
-    """Return how many nodes the run has just given to other jobs, which Slurm may still show as waiting."""
+def _just_given(run: ElasticRun, held: int, draft: Draft) -> int:
+    """Return how many nodes the run has just given back to jobs that Slurm may still show as waiting."""
     last = run.events[-1] if run.events else None
     if last is None or last.cause is not Cause.RECLAIMED or held > last.after:
         return 0

@@ -23,19 +23,20 @@ from steward.policy.traits import Trait
 
 RETRY_S = 5.0
 UNSEEN_S = 60.0
-"""The time after which a requested replica job is in Slurm's queue, or its submission has failed."""
+"""How long a requested replica job may take to appear in Slurm's queue; later, its submission has failed."""
 ORPHAN_S = 60.0
-"""The time after which a replica job without a base job in Slurm is ended."""
+"""How long a replica job may stay without a base job in Slurm."""
 _EARLY_S = 60.0
-"""The time by which Slurm's signal before a time limit may be early."""
+"""How much too early Slurm's signal before a time limit may come."""
 FIT_S = 10.0
-"""So long an answer of Slurm's test counts: each question takes a job number."""
+"""How long an answer of Slurm's test counts; each question uses up a job number."""
 _OF_BOTH = ("features", "gres", "memory")
+"""What a replica asks for like its base job."""
 NOT_JOINED = "it did not join in time"
 
 
 def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
-    """Return the replica jobs of each run by token, as Slurm shows them; ignore jobs of other users."""
+    """Return run -> token -> the replica job that Slurm shows, without jobs of other users than the run's."""
     found: dict[JobId, dict[str, Job]] = {}
     for id in sorted(draft.ground.jobs.having(Trait.REPLICA)):
         job = draft.seen.jobs[id]
@@ -50,7 +51,7 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
 
 
 def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft) -> ElasticRun:
-    """Return the run with the replica jobs that Slurm shows; forget those that ended or never appeared."""
+    """Return the run with the replicas that Slurm shows, without those that ended or never appeared."""
     kept = list[Replica]()
     no_use, freed = "", run.freed
     for one in run.replicas:
@@ -69,7 +70,7 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
             freed = draft.now
     base = draft.seen.jobs.get(run.id)
     if no_use and base is not None and base.is_active and not base.is_completing:  # else it ended with its base job
-        run = _with_pause(run, rules, draft, no_use)
+        run = _with_backoff(run, rules, draft, no_use)
     known = {one.token for one in kept}
     kept += [
         Replica(token=token, nodes=max(job.node_count, len(job.nodes)), asked=draft.now, job=job.id)
@@ -79,8 +80,9 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
     return replace(run, replicas=tuple(kept), freed=freed)
 
 
-def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft, what: str) -> ElasticRun:
-    """Start a back-off after a useless replica job, because the next one might fail the same way."""
+def _with_backoff(run: ElasticRun, rules: RunRules, draft: Draft, what: str) -> ElasticRun:
+    """Return the run with a back-off after a useless replica job."""
+    # the next replica might fail in the same way
     backoff_s = max(next_backoff(run, rules, draft.now, failed=True), 1.0)
     text = f"elastic run {run.id}: a replica job {what}; no growth for {backoff_s:.0f} s"
     draft.tell("elastic.no_use", text, job=run.id, level=Level.WARNING)
@@ -93,22 +95,22 @@ def end_useless(scene: RunScene) -> None:
         job = scene.jobs.get(one.token)
         if job is None or job.is_completing:
             continue
-        if why := "its base job ends" if scene.is_ending else _useless(one, job, scene):
+        if why := "its base job ends" if scene.is_ending else _why_useless(one, job, scene):
             if not cancel(job, scene.run.id, why, scene.draft):
                 return
             if why == NOT_JOINED:
-                scene.run = _with_pause(scene.run, scene.rules, scene.draft, why.removeprefix("it "))
+                scene.run = _with_backoff(scene.run, scene.rules, scene.draft, why.removeprefix("it "))
             if one.ending is None:
                 scene.run = with_replica(scene.run, replace(one, ending=scene.draft.now))
 
 
-def _useless(one: Replica, job: Job, scene: RunScene) -> str:
+def _why_useless(one: Replica, job: Job, scene: RunScene) -> str:
     """Return why the replica job is to be ended; empty if it stays."""
     run, draft = scene.run, scene.draft
     if run.phase in (RunPhase.WAITING, RunPhase.ENDED):
-        return _before_first_round(job, scene)
+        return _why_not_formed(job, scene)
     if job.is_pending:
-        return _unwanted(one, scene)
+        return _why_unwanted(one, scene)
     if job.nodes & scene.taken_before(one.token):
         return "another part of the run is on its node"
     if run.phase is RunPhase.DRAINING or job.nodes & scene.members:
@@ -128,8 +130,8 @@ def _useless(one: Replica, job: Job, scene: RunScene) -> str:
     return ""
 
 
-def _before_first_round(job: Job, scene: RunScene) -> str:
-    """Return why the replica of a run that has not formed yet is to be ended; empty for the time of a start."""
+def _why_not_formed(job: Job, scene: RunScene) -> str:
+    """Return why the replica of a run that has not formed is to be ended; empty while the run may still form."""
     if not scene.base_nodes:
         return "its base job does not run"
     until = (job.started or scene.draft.now) + scene.rules.form_s
@@ -137,7 +139,7 @@ def _before_first_round(job: Job, scene: RunScene) -> str:
     return "the run has not formed in time" if scene.draft.now >= until else ""
 
 
-def _unwanted(one: Replica, scene: RunScene) -> str:
+def _why_unwanted(one: Replica, scene: RunScene) -> str:
     if scene.run.paused or scene.rivals:
         return "others wait for nodes" if scene.rivals else "a person paused the run"
     if len(scene.here) + one.nodes > scene.most:
@@ -149,7 +151,7 @@ def _unwanted(one: Replica, scene: RunScene) -> str:
 
 
 def cancel(job: Job, run: JobId, text: str, draft: Draft) -> bool:
-    """Cancel a replica job of the run, with `text` as the reason. Return False if that is for a later turn."""
+    """Cancel a replica job of the run, with `text` as the reason. Return whether this turn had room for it."""
     if not has_share(CancelReplica, job.user_id, draft):  # any job with such a comment counts as a replica
         return False
     why = Why(rule="elastic.cancel", text=text)
@@ -195,11 +197,11 @@ def free_nodes(scene: RunScene) -> frozenset[NodeName]:
 
 
 def ask_for_more(scene: RunScene, taken: set[NodeName]) -> None:
-    """Request a replica job for each step in size for which there are idle nodes, if the pause pays."""
+    """Request a replica job for each next size for which there are idle nodes, if growing pays."""
     free = free_nodes(scene) - taken
     picks = list[tuple[int, frozenset[NodeName]]]()
-    for size, nodes in _steps(scene, len(free)):
-        mine = _pick(scene, nodes, size, free - taken, taken)
+    for size, nodes in _next_sizes(scene, len(free)):
+        mine = _choose_nodes(scene, nodes, size, free - taken, taken)
         if not mine:
             break
         picks.append((size, mine))
@@ -208,12 +210,12 @@ def ask_for_more(scene: RunScene, taken: set[NodeName]) -> None:
         _submit(scene, len(mine), size, others=frozenset().union(*(each for _, each in picks)) - mine)
 
 
-def _pick(scene: RunScene, nodes: int, size: int, free: Set[NodeName], taken: Set[NodeName]) -> frozenset[NodeName]:
-    """Return so many free nodes for a replica, as Slurm would choose; empty if they lack what the base job asks for.
-
-    Slurm is asked of a copy of the base job. A replica has its own time limit and QOS, and names no nodes: of a refusal
-    only what both ask for counts.
-    """
+def _choose_nodes(
+    scene: RunScene, nodes: int, size: int, free: Set[NodeName], taken: Set[NodeName]
+) -> frozenset[NodeName]:
+    """Return `nodes` free nodes for a replica, as Slurm would choose; empty if they lack what the base job asks for."""
+    # Slurm is asked about a copy of the base job. A replica has its own time limit and QOS, and names no nodes, so a
+    # refusal counts only for what both ask for.
     draft, base = scene.draft, scene.base
     first = frozenset(sorted(free)[:nodes])
     if base is None:
@@ -229,13 +231,13 @@ def _pick(scene: RunScene, nodes: int, size: int, free: Set[NodeName], taken: Se
     return frozenset()
 
 
-def _steps(scene: RunScene, free: int) -> Iterator[tuple[int, int]]:
-    """Yield the size, and the nodes to add, of each step in size that fits."""
+def _next_sizes(scene: RunScene, free: int) -> Iterator[tuple[int, int]]:
+    """Yield each next size for which there are free nodes, with the number of nodes to add to the size before."""
     if scene.base is None or scene.word is None or scene.word.alone or not may_ask(scene):
         return
     asked = sum(one.nodes for one in scene.run.replicas if one.ending is None)
     have = len(scene.base_nodes) + asked
-    free -= wanted_by_others(scene) + sum(one.nodes for one in scene.run.replicas if _is_waited_for(one, scene))
+    free -= wanted_by_others(scene) + sum(one.nodes for one in scene.run.replicas if _is_queued(one, scene))
     fits = [size for size in scene.rules.spec.sizes if have < size <= min(scene.most, have + max(free, 0))]
     if not fits or works_s(scene) < pays_from(scene.run, fits[-1], scene.draft.want.elastic):
         return
@@ -244,7 +246,7 @@ def _steps(scene: RunScene, free: int) -> Iterator[tuple[int, int]]:
         have = size
 
 
-def _is_waited_for(one: Replica, scene: RunScene) -> bool:
+def _is_queued(one: Replica, scene: RunScene) -> bool:
     job = scene.jobs.get(one.token)
     return one.ending is None and (job is None or job.is_pending)
 
@@ -271,7 +273,7 @@ def wanted_by_others(scene: RunScene) -> int:
 
 
 def works_s(scene: RunScene) -> float:
-    """Return for how long (s) new nodes take part: until Slurm's signal before their job's time limit."""
+    """Return how long (s) new nodes take part: until Slurm's signal before their job's time limit."""
     return limit_minutes(scene) * 60.0 - _notice_s(scene)
 
 
@@ -294,8 +296,8 @@ def limit_minutes(scene: RunScene) -> int:
 
 
 def _submit(scene: RunScene, nodes: int, size: int, others: frozenset[NodeName]) -> None:
-    """Request a replica job of so many nodes, by which the run grows to `size`."""
-    # excludes the run's own nodes and those meant for other replicas, where Slurm would put it if nodes are shared
+    """Request a replica job of `nodes` nodes, by which the run grows to `size`."""
+    # the nodes of the run and of other new replicas are excluded: if nodes are shared, Slurm might choose them
     run, draft, base, word = scene.run, scene.draft, scene.base, scene.word
     if base is None or word is None:
         return

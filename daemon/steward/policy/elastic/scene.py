@@ -1,4 +1,4 @@
-"""A run in the current picture: its jobs, its coordinator's last report, its nodes, and the nodes that it loses."""
+"""A run in the current picture: its jobs, its coordinator's last report, its nodes, and which of them are lost."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,10 +34,10 @@ class RunScene:
         """Return whether the base job has ended and is cleaned up, or is not in Slurm any more."""
         if self.base is None:
             return self.draft.seen.job_at(self.run.id) > self.run.begun
-        return not (self.base.is_active or self.base.is_pending or self.base.is_completing) or self._is_another
+        return not (self.base.is_active or self.base.is_pending or self.base.is_completing) or self._is_reused
 
     @property
-    def _is_another(self) -> bool:
+    def _is_reused(self) -> bool:
         """Return whether Slurm gave the base job's number to another user's job."""
         return self.base is not None and self.base.user_id != self.run.uid
 
@@ -58,8 +58,8 @@ class RunScene:
 
     @cached_property
     def avoided(self) -> frozenset[NodeName]:
-        """Return the nodes that its user excludes, and those on which the base job failed."""
-        # not the base job's own exclude list: a node that a resume excluded may be repaired by now
+        """Return the nodes that the run's user excludes, and those blamed for failures of the base job."""
+        # not the whole exclude list of the base job: a node that Steward excluded may be repaired by now
         if self.base is None:
             return frozenset()
         memory = self.draft.jobs.get(self.base.id)
@@ -140,16 +140,16 @@ class RunScene:
         return max(min(wished, self.rules.spec.fitting(self.run.base + beyond)), self.run.base)
 
     def best(self) -> frozenset[NodeName]:
-        """Return the members of the largest possible size, current ones first; empty if even the base is not ready."""
+        """Return the members for the largest possible size, current ones first; empty if even the base is not ready."""
         size = min(self.rules.spec.fitting(len(self.ready)), self.most)
         if not self.base_nodes <= self.ready or size < self.run.base:
             return frozenset()
         others = self.ready - self.base_nodes
-        order = sorted(others, key=lambda node: (node not in self.members, self._age(node), node))
+        order = sorted(others, key=lambda node: (node not in self.members, self._started(node), node))
         return self.base_nodes | frozenset(order[: size - len(self.base_nodes)])
 
-    def _age(self, node: NodeName) -> float:
-        """Return when the node's job started: nodes of the oldest replicas stay longest."""
+    def _started(self, node: NodeName) -> float:
+        """Return when the node's job started; `best` keeps the nodes of older jobs first."""
         return min((job.started or 0.0 for job in self.jobs.values() if node in job.nodes), default=0.0)
 
     @property
@@ -164,12 +164,12 @@ class RunScene:
 
     @property
     def saves(self) -> bool:
-        """Return whether its ranks have begun to save for a change of size."""
+        """Return whether the ranks have begun to save for a change of size."""
         return self.word is not None and self.word.begins_to_save
 
     @property
     def is_pressed(self) -> bool:
-        """Return whether others need nodes that the run has, or is about to have."""
+        """Return whether other jobs or a team's quota need nodes that the run has, or is about to have."""
         is_told = self.word is not None and bool(self.word.leaving)
         memories = (self.draft.quota_jobs.get(job.id) for job in self.jobs.values() if not job.is_over)
         return is_told or self.rivals > 0 or any(one is not None and one.yielding is not None for one in memories)

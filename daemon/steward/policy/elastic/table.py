@@ -68,13 +68,13 @@ _ROWS: dict[tuple[RunPhase, RunFact], RunPhase] = {
 }
 TABLE = Table(_ROWS)
 ANSWER_S = 15.0
-"""The time beyond the grace within which a coordinator carries out an order."""
+"""How long beyond the grace a coordinator may take to carry out an order."""
 
 
 def deadline(run: ElasticRun, rules: RunRules, *, saves: bool = False) -> float | None:
     """Return the deadline of the run's phase (Unix s); None for a phase that only an event ends.
 
-    `saves`: its ranks have begun to save for a change that waits for them.
+    `saves`: the ranks have begun to save for a change of size that waits for them.
     """
     match run.phase:
         case RunPhase.WAITING | RunPhase.RUNNING | RunPhase.ENDED:

@@ -1,4 +1,4 @@
-"""Which remembered jobs need attention.
+"""Remembered jobs that need attention.
 
 A job is at rest if it runs as remembered or is over, and nothing was ever decided, kept or noted for it. No step of the
 plan has anything to do for such a job, so thousands of them cost next to nothing.
@@ -17,13 +17,14 @@ _AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...]]]
 def jobs_needing_attention(draft: Draft) -> list[JobId]:
     """Return the ids of the jobs that are not at rest, sorted; jobs that this plan has changed so far are included."""
     if draft.found.jobs_needing_attention is None:
-        draft.found.jobs_needing_attention = _needing_attention_so_far(draft)
+        draft.found.jobs_needing_attention = _find_needing_attention(draft)
     return sorted((draft.found.jobs_needing_attention | draft.jobs.touched) & draft.jobs.keys())
 
 
-def _needing_attention_so_far(draft: Draft) -> frozenset[JobId]:
+def _find_needing_attention(draft: Draft) -> frozenset[JobId]:
     """Return the jobs that are not at rest, including those of which an agent reports progress."""
     jobs, ledger = draft.seen.jobs, draft.ledger
+    # the jobs at rest are kept from plan to plan while the settings are the same
     known = draft.ground.once(_none_at_rest, (draft.want.resume,))
     found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
     for id, mem in draft.jobs.items():

@@ -1,4 +1,4 @@
-"""Blamed nodes: by a job's failures, by its user, and by failures of other users' jobs."""
+"""Nodes that are blamed: for a job's failures, by its user, or for failures of other users' jobs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,10 +15,10 @@ EXCLUDE_S = 86_400.0
 
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
-    """Return the nodes that the user excluded, now or by a later change of the list."""
-    # a node that we ever blamed is ours: else a list that could not be shortened would look like the user's. Nor does
-    # it count what Slurm excludes from one part of a heterogeneous job because another part asks for it: a list that is
-    # set is that of all parts.
+    """Return the nodes on the job's exclude list that its user, not Steward, put there."""
+    # Nodes that Steward ever blamed are its own: else a list that could not be shortened would look like the user's.
+    # `parts` are left out because Slurm excludes from each part of a heterogeneous job what another part asks for, and
+    # a list that Steward sets holds for all parts.
     blamed = {node for attempt in mem.attempts for node in attempt.culprits}
     return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
 
@@ -50,7 +50,7 @@ LEAST_USERS = 2
 def nodes_failing_other_users(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
     """Return the nodes on which jobs of several users other than `uid` failed alone around a time, with those jobs.
 
-    Empty if most nodes are like that: then the cause is not in the nodes.
+    Empty if more than half of all nodes are like that: then the cause is not in the nodes.
     """
     if (uid, around) not in draft.found.companies:
         failures = _failures(uid, around, draft)

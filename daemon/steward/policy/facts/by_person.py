@@ -13,7 +13,7 @@ def give_back(node: NodeName) -> str:
 
 
 def ways_out(node: NodeName, draft: Draft) -> str:
-    """Return what a person may do about a held node: the first command that can be carried out comes after resume."""
+    """Return the commands for a held node: give it back, or the first repair that can be carried out there."""
     able = [word for word, rung in COMMANDS.items() if _can_be_done(node, rung, draft)]
     return ", or reason=".join((give_back(node), *able[:1]))
 

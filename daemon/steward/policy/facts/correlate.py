@@ -18,26 +18,26 @@ from steward.policy.slurm_reasons import is_of_jobs
 
 CHECK, SHARED = "check:", "shared:"
 SHARE, WINDOW_S = 0.05, 300.0
-"""The same fault on this share of the nodes within this time has one cause."""
+"""The same fault on this share of all nodes within this time counts as one incident."""
 AGENTS = "agents"
 """The incident of many agents that are late or lost at once."""
 
 
 Found = defaultdict[str, dict[NodeName, float]]
-"""The nodes of each kind of incident, with the time since when each has the fault."""
+"""Kind of incident -> node -> since when the node has the fault."""
 
 
 def find_incidents(draft: Draft) -> None:
     """Open, extend and end incidents."""
     found, least = Found(dict), dict[str, int]()
-    _of_findings(found, draft)
-    _of_slurm(found, least, draft)
-    _of_deeps(found, draft)
+    _add_findings(found, draft)
+    _add_slurms_own(found, least, draft)
+    _add_failed_deep(found, draft)
     for kind in sorted(found.keys() | _open_kinds(draft)):
         _update(kind, without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
 
 
-def _of_findings(found: Found, draft: Draft) -> None:
+def _add_findings(found: Found, draft: Draft) -> None:
     """Add nodes by the checks that they fail; a finding about a shared thing is an incident from one node on."""
     for node in draft.overview.finding:
         for one in draft.seen.agents[node].findings:
@@ -50,16 +50,16 @@ def _of_findings(found: Found, draft: Draft) -> None:
                 found[f"{SHARED}{one.check}"].setdefault(node, one.at)
 
 
-def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
-    """Add nodes by Slurm's reason for taking them out of service."""
+def _add_slurms_own(found: Found, least: dict[str, int], draft: Draft) -> None:
+    """Add nodes by Slurm's reason for taking them out of service; `least` gets the kinds' own limits."""
     for node, row in out_by_reason(draft):
         found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
         all_nodes = max(2, len(draft.seen.nodes))
-        # a prolog that fails on several nodes is soon a bug of the script
+        # some reasons, such as a failing prolog, have a common cause from fewer nodes on; no limit exceeds the cluster
         least[kind] = min(row.shared_from or limit(draft), limit(draft), all_nodes)
 
 
-def _of_deeps(found: Found, draft: Draft) -> None:
+def _add_failed_deep(found: Found, draft: Draft) -> None:
     """Add nodes that failed a deep check."""
     for node in failed_deep(draft):
         # if many fail at once, the measures or a shared thing are likelier at fault
@@ -86,14 +86,13 @@ def covers(kind: str, draft: Draft) -> bool:
 
 
 SCOUT_EVERY_S = 60.0
+"""How long after the last scout failed, or the incident began, the next scout is chosen."""
 
 
 def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
-    """Return whether this node alone is repaired on trial while the incident goes on.
-
-    Slurm's reason stays on all nodes until they are given back: without such a scout the incident and its reasons would
-    keep each other alive.
-    """
+    """Return whether this node is the incident's scout: the one node that is repaired while the incident goes on."""
+    # Slurm's reasons stay until their nodes are given back, and the incident goes on while they stay: a scout that
+    # serves again shows that the cause is gone
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
         return False
@@ -111,7 +110,7 @@ def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
     out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
     names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
     names = [name for name in names if draft.cases.open_of(name) is None and not _is_busy(name, draft)]
-    return min(names, key=lambda name: (_looks(name, incident, draft), len(name), name), default=None)
+    return min(names, key=lambda name: (_tries_of(name, incident, draft), len(name), name), default=None)
 
 
 def _waits_for_jobs(case: Case, draft: Draft) -> bool:
@@ -125,7 +124,7 @@ def _is_busy(name: NodeName, draft: Draft) -> bool:
     return node is not None and node.is_busy
 
 
-def _looks(node: NodeName, incident: Incident, draft: Draft) -> int:
+def _tries_of(node: NodeName, incident: Incident, draft: Draft) -> int:
     """Return how often the node was tried since the incident began."""
     return sum(case.opened >= incident.since for case in draft.cases.of(node))
 
@@ -138,23 +137,20 @@ def note_scouted(kind: str, draft: Draft) -> None:
 
 
 def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
-    """Return a node of the incident that serves again after Slurm had taken it out; None if there is none."""
+    """Return a node of the incident that was repaired and given back since it began; None if there is none."""
     cases = (case for node in sorted(incident.nodes) for case in draft.cases.of(node))
     its = (c for c in cases if f"{CHECK}{c.check}" == kind and c.is_of_reason)
     return next((c.node for c in its if c.returned is not None and c.returned >= incident.since), None)
 
 
 def limit(draft: Draft) -> int:
-    """Return how many nodes with one fault at once have a common cause."""
+    """Return from how many nodes on the same fault at once is one incident."""
     rules = draft.want.repair
     return max(rules.correlated_min, int(SHARE * max(len(draft.seen.nodes), len(draft.agents))))
 
 
 def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
-    """Return the nodes without those whose incident a person ended by resetting the actions.
-
-    Each of them is judged on its own from then on.
-    """
+    """Return the faults without those that an ended incident of this kind covered: such nodes are judged one by one."""
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is None:
         return found
@@ -188,7 +184,7 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
         draft.tell("incident.over", text)
         draft.incidents[kind] = replace(incident, nodes=incident.nodes | set(found), over=draft.now)
         return
-    nodes, left = incident.nodes | set(found), found.keys() | _unheard(incident, draft)
+    nodes, left = incident.nodes | set(found), found.keys() | _unreported(incident, draft)
     if len(left) >= many:
         draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
         return
@@ -201,13 +197,13 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
         draft.incidents[kind] = replace(incident, nodes=frozenset(), easing=easing, over=draft.now)
 
 
-def _unheard(incident: Incident, draft: Draft) -> frozenset[NodeName]:
-    """Return the incident's nodes from which a newly started head has not heard yet."""
+def _unreported(incident: Incident, draft: Draft) -> frozenset[NodeName]:
+    """Return the incident's nodes whose agents have not reported yet to a newly started head."""
     here = incident.nodes & draft.seen.nodes.keys()
-    return frozenset(name for name in here if is_awaited(name, draft) or _says_nothing(name, draft))
+    return frozenset(name for name in here if is_awaited(name, draft) or _has_not_reported(name, draft))
 
 
-def _says_nothing(node: NodeName, draft: Draft) -> bool:
+def _has_not_reported(node: NodeName, draft: Draft) -> bool:
     """Return whether the node's agent is connected and has not reported yet."""
     view = draft.seen.agents.get(node)
     return view is not None and view.connected and not view.reported_at
@@ -215,12 +211,12 @@ def _says_nothing(node: NodeName, draft: Draft) -> bool:
 
 def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
     """Open an incident and say so."""
-    text = f"{len(found)} of {len(draft.seen.nodes)} {_what(kind)}, no node is touched for it"
+    text = f"{len(found)} of {len(draft.seen.nodes)} {_in_common(kind)}, no node is touched for it"
     draft.incidents[kind] = Incident(kind=kind, since=draft.now, nodes=frozenset(found), text=text)
     draft.tell("incident.opened", text + f" ({fold(found)})", level=Level.ERROR)
 
 
-def _what(kind: str) -> str:
+def _in_common(kind: str) -> str:
     """Return what the nodes of an incident have in common, in words."""
     if kind.startswith(SHARED):
         return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"

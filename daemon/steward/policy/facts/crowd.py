@@ -13,7 +13,7 @@ from steward.policy.draft import Draft
 
 AT_ONCE_LEAST = 2  # a single node cannot measure the network
 STARTS_BY_ITSELF_S = 5.0
-"""The time after which a job for which enough other nodes are idle has started, or cannot use them."""
+"""A waiting job with enough idle nodes has started after this time, or cannot use those nodes."""
 
 
 class Crowd:
@@ -25,23 +25,23 @@ class Crowd:
 
     @cached_property
     def idle(self) -> frozenset[NodeName]:
-        """The nodes on which Slurm would start a job now, without those of deep checks."""
+        """Return the nodes on which Slurm would start a job now, without those of deep checks and `foreign` ones."""
         return self._draft.overview.idle.difference(self._draft.deeps.holding, self.foreign)
 
     @cached_property
     def held(self) -> frozenset[NodeName]:
-        """The nodes in service that deep checks have or asked for."""
+        """Return the nodes that deep checks of nodes in service have or asked for."""
         holding = self._draft.deeps.holding.items()
         return frozenset(node for node, runs in holding if any(not r.is_for_return for r in runs.values()))
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """Users' jobs that would start if nodes were free."""
+        """Return the users' jobs that would start if nodes were free."""
         return self._draft.overview.waiting
 
     @cached_property
     def foreign(self) -> frozenset[NodeName]:
-        """The nodes in reservations of others between now and the end of a deep check that would begin now."""
+        """Return the nodes in reservations of others that overlap a deep check begun now."""
         draft = self._draft
         until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
         found = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until]
@@ -59,9 +59,9 @@ class Crowd:
         self._draft.wake(since + STARTS_BY_ITSELF_S)
         if self._draft.now >= since + STARTS_BY_ITSELF_S:
             return True
-        return all(len(free) - (node.name in free) < max(1, job.node_count) for free in self._free(job))
+        return all(len(free) - (node.name in free) < max(1, job.node_count) for free in self._usable_idle(job))
 
-    def _free(self, job: Job) -> Sequence[frozenset[NodeName]]:
+    def _usable_idle(self, job: Job) -> Sequence[frozenset[NodeName]]:
         """Return the idle nodes that the job could use, for each partition in which it may run."""
         if job.id not in self._free_for:
             parts = map(self._draft.overview.nodes_of, job.partitions)
@@ -77,7 +77,7 @@ class Crowd:
 
 def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> bool:
     """Return whether the reservation keeps the node for a job while the node is under repair."""
-    # Such a node must pass its deep check inside the reservation before it serves again.
+    # such a node must pass its deep check inside the reservation before it serves again
     return reservation.kept_for is not None and draft.cases.open_of(node) is not None
 
 
@@ -90,7 +90,7 @@ def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hurdle:
-    """The reason why a node is not free for a deep check. `is_final` means that waiting is of no use."""
+    """The reason why a node cannot be reserved for a deep check; `is_final`: waiting does not help."""
 
     text: str
     is_final: bool = False
@@ -107,10 +107,10 @@ def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle |
         return Hurdle(text="another deep check has the node")
     if run.is_for_return:
         return Hurdle(text="jobs run on the node") if node.is_busy else None
-    return _in_service(node, crowd, draft)
+    return _hurdle_in_service(node, crowd, draft)
 
 
-def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
+def _hurdle_in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
     record = draft.slots.get(node.name)
     if draft.cases.open_of(node.name) is not None:
         return Hurdle(text="the node is under repair", is_final=True)
@@ -134,12 +134,12 @@ def free_nodes(run: DeepRun, crowd: Crowd, draft: Draft) -> list[NodeName]:
 
 
 def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that the deep check takes now: as many free ones as it may; empty while it gathers more."""
+    """Return the free nodes that the deep check takes now, as many as allowed; empty while it waits for more."""
     free = free_nodes(run, crowd, draft)
     if not free:
         return frozenset()
     gathered = (draft.now if run.free is None else run.free) + draft.want.deep.gather_s
-    # The first free node waits a little for the others: the nodes of a job that has just ended clean up one by one.
+    # the first free node waits a little for the others: the nodes of a job that has just ended clean up one by one
     if len(free) < len(run.nodes - run.results.keys()) and draft.now < gathered:
         draft.wake(gathered)
         return frozenset()
@@ -150,7 +150,7 @@ def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
 
 
 def nodes_to_give_up(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
-    """Return the nodes that the waiting deep check waits for no longer, and why: time is up, or waiting is useless."""
+    """Return node -> why the waiting deep check gives it up: the time is up, or waiting does not help."""
     until = run.asked + draft.want.deep.busy_wait_s
     draft.wake(until)
     draft.wake(run.asked + draft.want.deep.gather_s)

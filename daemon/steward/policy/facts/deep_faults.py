@@ -17,9 +17,9 @@ def deep_fault(node: NodeName, draft: Draft) -> Fault | None:
     last = max(runs, key=lambda r: (r.ended or 0.0, r.id), default=None)
     if last is None or last.ended is None or last.is_for_return:
         return None
-    if last.results[node] is not DeepResult.FAILED or _is_settled(node, last.ended, draft):
+    if last.results[node] is not DeepResult.FAILED or _was_renewed(node, last.ended, draft):
         return None
-    check = CHECKS[_kind(last, node)]
+    check = CHECKS[_failed_kind(last, node)]
     if mode_of(check, draft) != "drain":
         return None
     why = Why(rule="node.deep", text=f"deep check {last.id} failed on {node}", evidence=(last.why.get(node, ""),))
@@ -32,7 +32,8 @@ def failed_deep(draft: Draft) -> frozenset[NodeName]:
     return frozenset(node for results in said for node, result in results if result is DeepResult.FAILED)
 
 
-def _is_settled(node: NodeName, at: float, draft: Draft) -> bool:
+def _was_renewed(node: NodeName, at: float, draft: Draft) -> bool:
+    """Return whether the node was rebooted, replaced or repaired after this time."""
     known, record = draft.seen.nodes.get(node), draft.slots.get(node)
     if known is not None and known.boot_time is not None and known.boot_time > at:
         return True
@@ -41,7 +42,7 @@ def _is_settled(node: NodeName, at: float, draft: Draft) -> bool:
     return any(case.opened >= at and not case.is_open for case in draft.cases.of(node))
 
 
-def _kind(run: DeepRun, node: NodeName) -> DeepKind:
+def _failed_kind(run: DeepRun, node: NodeName) -> DeepKind:
     """Return the kind that failed on the node: by its own failed measure, or else by the first reason given."""
     own = [one for one in run.measures if one.node == node and one.partner is None]
     if len(run.kinds) == 1:

@@ -12,16 +12,15 @@ from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import mode_of
 
 AGAIN_S = 7 * 86400.0
-
-
+"""Two unexpected reboots within this time make a node suspect."""
 _REBOOTED = "slurm.rebooted"
 
 
 def suspects(draft: Draft) -> dict[NodeName, str]:
     """Return the nodes that should be deep-checked, with the reason.
 
-    Never a node under repair, on its way in or out, or taken out by a person; never for a fault that many have at once.
-    A suspicion alone takes no node out of service.
+    Left out are nodes under repair, on their way in or out, or taken out by a person, and faults that many nodes have
+    at once. A suspicion alone takes no node out of service.
     """
     found, again = {}, rebooted_again(draft)
     names = again.keys() | set(draft.overview.finding)

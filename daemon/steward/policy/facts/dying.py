@@ -1,9 +1,9 @@
 """Nodes of a job that do not answer and that Slurm does not have DOWN yet.
 
 If such a job is requeued and the node goes DOWN later, Slurm 22.05 never takes back the GRES of the job's next run
-(`policy/leaks.py`). If DOWN comes first, it requeues the job itself, and nothing is lost count of. Steward sets a lost
-node DOWN at once; only where it may not (it reports, is paused, or waits for another source) is there anything to wait
-for.
+(`policy/leaks.py`). If the node goes DOWN first, Slurm requeues the job itself, and no GRES leak. Steward sets a lost
+node DOWN at once, so a requeue waits only while Steward may not do so: it only reports, is paused, or awaits a second
+source.
 """
 
 from steward.model.ids import NodeName
@@ -12,12 +12,12 @@ from steward.policy.draft import Draft
 from steward.policy.facts.verdict import Standing, standing
 
 DYING_S = 60.0
-"""A node that is silent for longer has a slurmd that answers Slurm, or is not to be set DOWN: it is not waited for."""
+"""How long to wait for a silent node to go DOWN. Later, its slurmd still answers Slurm, or it is not to be set DOWN."""
 _DYING = (Standing.LATE, Standing.SILENT, Standing.LOST)
 
 
 def dying_nodes(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes with GRES of a running job and its other parts that fell silent and are not DOWN in Slurm."""
+    """Return the nodes of a running job and its other parts that have GRES, fell silent, and are not DOWN in Slurm."""
     running = [part for part in (job, *other_parts(job, draft.seen.jobs)) if part.is_active]
     return frozenset(name for part in running for name in part.nodes if _is_dying(name, draft))
 
@@ -25,7 +25,7 @@ def dying_nodes(job: Job, draft: Draft) -> frozenset[NodeName]:
 def _is_dying(name: NodeName, draft: Draft) -> bool:
     """Return whether the node has GRES, fell silent a short while ago, and Slurm does not have it DOWN."""
     node = draft.seen.nodes.get(name)
-    # without GRES there is nothing to lose count of, and a requeued job may run again before the node is DOWN
+    # without GRES nothing can leak, and a requeued job may run again before the node is DOWN
     if node is None or node.is_down or not node.gres:
         return False
     verdict = standing(node, draft)

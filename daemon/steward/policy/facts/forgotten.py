@@ -1,15 +1,15 @@
 """Whether Slurm's controller forgot our mark, or a person gave the node back.
 
-slurmctld writes its state a few seconds late (tried on 22.05: up to five), and can be started without it. A controller
-that restarted so does not know a mark, and the node takes jobs again. The time of its last start is read with the
-partitions: under a controller that has shown our mark, only a person takes the mark away.
+slurmctld writes its state a few seconds late (tried on 22.05: up to five), and can be started without it. After such a
+start it does not know a new mark, and the node takes jobs again. The time of slurmctld's last start is read with the
+partitions: if slurmctld has shown the mark since that start, only a person can have taken the mark away.
 
-From 23.11 on every reconfigure counts as a start, and a person may give the node back in the same breath: a mark that
-stood long enough to be on disk was lost only if other old things were lost with it. How long it stood is counted in
-looks that follow each other, because a clock may be set.
+From 23.11 on every reconfigure counts as a start, and a person may give the node back at the same time. So a mark that
+stood long enough to be on disk counts as forgotten only if slurmctld also forgot other old marks or jobs. How long a
+mark stood is counted over looks without a gap, because a clock may be set.
 
-In the same way slurmctld forgets that we gave a node back, and the mark stands there again. But if it did not just
-start, a person took the node out since, and Slurm (24.11) has kept our old reason.
+In the same way slurmctld may forget that we gave a node back, and show the mark again. But if slurmctld has not just
+started, a person took the node out since, and Slurm (24.11) has kept our old reason.
 """
 
 from dataclasses import replace
@@ -38,17 +38,18 @@ _SHOWS_S = 120.0
 
 
 def has_forgotten(case: Case, draft: Draft) -> bool | None:
-    """Return whether Slurm has forgotten our drain of a node that is in service without our mark.
+    """Return whether slurmctld lost our mark on a node that is in service without it; None if not known yet.
 
-    None: it is not known yet. False: the mark was never seen, or Slurm's start is not known.
+    False also if the mark was never seen, or slurmctld's start is unknown.
     """
-    began = _began(draft)
+    began = _last_start(draft)
     marked = marked_since(case)
     if marked is None or not began:
         return False
     if not _gone_since(case, draft) <= draft.seen.partitions_at <= draft.now:
         draft.wake(draft.now + _WHOLE_S)
         return None
+    # the running slurmctld has shown the mark: a person took the mark away
     if round(began) in case.marking.under:
         return False
     if case.marking.on_disk:
@@ -70,8 +71,8 @@ def note_marks(draft: Draft) -> None:
 
 
 def note_mark(case: Case, draft: Draft) -> Case:
-    """Return the case of a node that bears our mark, with the controller under which the mark was seen."""
-    was, began = case.marking, round(_began(draft))
+    """Note that the case's node bears our mark, and under which controller; return the case."""
+    was, began = case.marking, round(_last_start(draft))
     if was.gone is not None:
         was = Marking(under=was.under)
     under = was.under if not began or began in was.under else (*was.under, began)[-_CONTROLLERS:]
@@ -81,17 +82,18 @@ def note_mark(case: Case, draft: Draft) -> Case:
 
 
 def note_gone(case: Case, draft: Draft) -> Case:
-    """Return the case of a node that is in service without our mark, with the time since when."""
+    """Note since when the case's node is in service without our mark; return the case."""
     return _keep(case, replace(case.marking, gone=_gone_since(case, draft)), draft)
 
 
 def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
-    """Return the case with this record of its mark, and remember it."""
+    """Remember the case with this record of its mark, and return it."""
     return case if marking == case.marking else draft.cases.keep(replace(case, marking=marking))
 
 
 def _steady_since(draft: Draft) -> float:
-    """Return since when our marks are looked at without a gap."""
+    """Return since when our marks are looked at without a gap, and note this look."""
+    # a look is noted once in half a gap, so that most plans leave the memory unchanged
     last = draft.head.marks
     if last is None or draft.now - last > _GAP_S:
         draft.head = replace(draft.head, marks_steady=draft.now)
@@ -101,7 +103,7 @@ def _steady_since(draft: Draft) -> float:
 
 
 def _lost_its_state(case: Case, began: float, draft: Draft) -> bool:
-    """Return whether the controller misses other things that it knew for long, and knows nothing old."""
+    """Return whether slurmctld also lost other old marks or jobs, and knows no old job or reason."""
     old = began - _ON_DISK_S
     knows_jobs = any(job.submitted is not None and job.submitted < old for job in draft.seen.jobs.values())
     knows_reasons = any(node.reason is not None and 0.0 < node.reason.at < old for node in draft.seen.nodes.values())
@@ -124,9 +126,9 @@ def _misses_jobs(case: Case, draft: Draft) -> bool:
 
 
 def give_back_again(node: Node, draft: Draft) -> bool:
-    """Give the node back once more if slurmctld forgot its return. Return whether that is done, or to be found out.
+    """Give the node back once more if slurmctld forgot its return; return whether that is asked for or not known yet.
 
-    False: the mark is not that of a repair which ended well, or a person set it again.
+    False: the mark is not that of a repair which ended well, or a person set the mark again.
     """
     case = returned_by(node, draft)
     if case is None or node.mark is None or not draft.may_touch_nodes:
@@ -176,7 +178,7 @@ def _forgot_return(case: Case, draft: Draft) -> bool | None:
     if draft.seen.partitions_at < again:
         draft.wake(draft.now + _WHOLE_S)
         return None
-    began = _began(draft)
+    began = _last_start(draft)
     return returned < began <= returned + _BEGINS_S and draft.now <= began + _SHOWS_S
 
 
@@ -190,6 +192,6 @@ def _gone_since(case: Case, draft: Draft) -> float:
     return draft.now if case.marking.gone is None else case.marking.gone
 
 
-def _began(draft: Draft) -> float:
+def _last_start(draft: Draft) -> float:
     """Return when slurmctld last started (Unix s); 0 if that is not known."""
     return max((partition.loaded for partition in draft.seen.partitions.values()), default=0.0)

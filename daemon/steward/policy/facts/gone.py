@@ -1,8 +1,8 @@
-"""Whether a node whose agent is silent is gone, even if the head itself may be cut off.
+"""Whether a node whose agent is silent is surely gone, although the head itself may be cut off.
 
-If many fall silent at once, the head may be cut off. Then only the word of another witness counts against a node: the
-provider's, Slurm's own, or the agent's last one. If jobs are to be brought back, looks at the node's slurmd count, too:
-those of agents that are heard, or the head's own if it reaches most of the nodes.
+If many agents fall silent at once, the head may be cut off. Then a node counts as gone only if the provider, Slurm or
+the agent's last message says so. For a node whose jobs are to be brought back, looks at its slurmd count, too: by
+agents that are heard, or by the head if it reaches most nodes.
 """
 
 from steward.model.ids import JobId, NodeName
@@ -28,7 +28,7 @@ PEERS = 3
 AGREE = 2
 """How many of them must find it gone: an agent that lies, or is cut off itself, is not enough."""
 SEEN_ALIVE_S = 60.0
-"""For this time after it answered a look at its port, a slurmd counts as reached."""
+"""How long a slurmd that answered at its port counts as reached."""
 
 
 def open_silence(draft: Draft) -> Incident | None:
@@ -43,7 +43,7 @@ def gone(node: Node, draft: Draft) -> str:
 
 
 def confirmed_gone(node: Node, draft: Draft) -> str:
-    """Return the word of the provider or of Slurm that the node is gone; empty if there is none."""
+    """Return how the agent, the provider or Slurm says that the lost node is gone; empty if none of them does."""
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
         return ""
@@ -66,22 +66,22 @@ def _by_provider(node: Node, since: float, draft: Draft) -> str:
 
 def _by_slurm(node: Node, draft: Draft) -> str:
     """Return Slurm's own word that the node is DOWN; empty if there is none."""
-    # it does not count if the head reaches no node, because Slurm is cut off with it; nor while the first nodes are
-    # heard again, because others may follow
+    # this does not count while the head reaches no node, because slurmctld is then cut off, too; nor for a while after
+    # an agent came back, because others may follow
     is_slurms = node.is_down and (node.mark is None or bears_old_mark(node, draft))
     return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
 
 
 def _gone_by_looks(node: Node, draft: Draft) -> str:
-    """Return why looks at its slurmd show that the node is gone; empty if they do not.
+    """Return why looks at the node's slurmd show that it is gone; empty if they do not.
 
-    It must have been silent for a while and have a job that is to be brought back; a node without one can wait.
+    They count only for a node that has a job to bring back and has been silent for `agents_grace_s`.
     """
     since = draft.nodes.of(node.name).silent_since
     if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
         return ""
-    words = _words_of_peers(node.name, draft)
-    # if an agent that is heard reaches the node, the head is cut off from it
+    words = _looks_of_peers(node.name, draft)
+    # if another agent reaches the node, only the head is cut off from it
     if any(word.result is Witness.ALIVE for word in words) or not _is_calm(since, draft):
         return ""
     if len(words) >= AGREE:
@@ -89,8 +89,8 @@ def _gone_by_looks(node: Node, draft: Draft) -> str:
     return most_are_reached(draft)
 
 
-def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
-    """Return the reports of agents that are heard, made since the node was lost and not too old."""
+def _looks_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
+    """Return the recent reports of heard agents on the node's slurmd, made since the node was lost."""
     view = draft.seen.agents.get(node)
     lost_at = view.lost_at if view is not None and view.lost_at is not None else 0.0
     since = max(lost_at, draft.now - SEEN_ALIVE_S)
@@ -98,7 +98,7 @@ def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
 
 
 def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
-    """Return a few agents that can be asked about a node: heard, far from each other, others for each node."""
+    """Return up to `PEERS` agents to ask about a node: heard, spread over all nodes, others for each node."""
     heard = draft.overview.heard
     count = len(heard)
     first = sum(map(ord, node))
@@ -112,7 +112,7 @@ def _hears(name: NodeName, draft: Draft) -> bool:
 
 
 def note_unanswered(draft: Draft) -> None:
-    """Remember since when a lost node does not answer: slurmd may be restarted while its agent stays away."""
+    """Remember since when the slurmd of a lost node does not answer; forget it once slurmd or the agent is reached."""
     unheard = draft.ground.agents.having(Trait.UNHEARD)
     for name in sorted(draft.overview.remembered("silent_since")):
         view = draft.seen.agents.get(name)
@@ -146,7 +146,7 @@ def has_jobs(node: NodeName, draft: Draft) -> bool:
 
 
 def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that a job has now, or those of its lost run while that cleans up."""
+    """Return the nodes that a job has now; while its lost run cleans up, the nodes of that run."""
     known = draft.seen.jobs.get(job)
     if known is not None and known.is_active:
         return known.nodes

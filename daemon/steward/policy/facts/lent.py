@@ -11,7 +11,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 
 LENT_FOR_S = 60.0
-"""How long nodes are lent to a job, which has started by then; the nodes that it did not take are hot spares again."""
+"""How long nodes are lent to a job: by then it has started, and the nodes that it did not take are hot spares again."""
 
 
 def lent_nodes(draft: Draft) -> frozenset[NodeName]:

@@ -1,4 +1,4 @@
-"""Words of nodes on jobs that opted in."""
+"""Reports of nodes on jobs that opted in."""
 
 from collections.abc import Iterable, Iterator
 
@@ -25,7 +25,7 @@ def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn
 
 
 def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
-    """Return whether a reporting node is, or may have been, one of the job's."""
+    """Return whether a reporting node is, or may have been, a node of the job."""
     if job.is_active:
         return bool(word.told_by & nodes_of_run(job, draft))
     # a job that waits again was on nodes that Slurm does not show any more
@@ -33,7 +33,7 @@ def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
 
 
 def nodes_of_run(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return all nodes that this run had, with those of its other parts."""
+    """Return all nodes that the job's present run had, and the nodes of its other parts."""
     mem = draft.jobs.get(job.id)
     host = frozenset({job.batch_host} if job.batch_host is not None else ())
     remembered = mem.nodes | mem.parts if mem is not None else frozenset()

@@ -1,4 +1,7 @@
-"""The end of a job's last run as the head sees it: since when the run cleans up, and since when it is over."""
+"""The end of a job's last run as the head sees it: since when the run cleans up, and since when it is over.
+
+Each function `..._since` is for a job in that state now, and notes the time at its first call.
+"""
 
 import math
 from dataclasses import replace
@@ -16,27 +19,27 @@ def end_of(mem: JobMemory) -> Leaving:
 
 
 def cleans_up_since(job: Job, draft: Draft) -> float:
-    """Return since when the last run is seen to clean up, for a job that does so now."""
+    """Return since when the last run is seen to clean up."""
     return _first_seen("since", job, draft)
 
 
 def over_since(job: Job, draft: Draft) -> float:
-    """Return since when the last run is seen to be over, for a job that is over now; blind time is left out."""
+    """Return since when the last run is seen to be over; blind time is left out."""
     return _first_seen("over", job, draft)
 
 
 def done_since(job: Job, draft: Draft) -> float:
-    """Return since when the last run is seen to be over and cleaned up, for a job that is so now."""
+    """Return since when the last run is seen to be over and cleaned up."""
     return _first_seen("done", job, draft)
 
 
 def clean_since(job: Job, draft: Draft) -> float:
-    """Return since when the job is seen clean and back in the queue, for a job that is so now."""
+    """Return since when the job is seen back in the queue, with its last run cleaned up."""
     return _first_seen("clean", job, draft)
 
 
 def bystander(job: Job, draft: Draft) -> Bystander:
-    """Return the record of a job that is not to be resumed, a new one if there is none."""
+    """Return the record of a job that is not to be resumed; a new one if there is none for this submission."""
     known = draft.bystanders.get(job.id)
     if known is None or known.submitted != job.submitted:
         known = Bystander(since=draft.now, submitted=job.submitted)
@@ -44,7 +47,7 @@ def bystander(job: Job, draft: Draft) -> Bystander:
 
 
 def clean_bystander_since(job: Job, draft: Draft) -> float:
-    """Return since when such a job is seen clean and back in the queue, for a job that is so now."""
+    """Return since when a job that is not to be resumed is seen back in the queue, cleaned up."""
     known = bystander(job, draft)
     end = known.leaving
     if end is not None and end.restart == job.restarts and end.clean is not None:
@@ -54,7 +57,7 @@ def clean_bystander_since(job: Job, draft: Draft) -> float:
 
 
 def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
-    """Return when this stage of the end of the last run was first seen; remember now if it was not."""
+    """Return when this stage of the last run's end was first seen; note the present time if that is now."""
     mem = draft.jobs[job.id]
     end = end_of(mem)
     at: float | None = getattr(end, what)
@@ -66,7 +69,7 @@ def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft
 
 
 def is_looked_into(mem: JobMemory) -> bool:
-    """Return whether the run is over and its consequence is not decided, or not carried out."""
+    """Return whether the last run is over, and what follows is not decided or not carried out yet."""
     return mem.ended is None and mem.pending_from is None and end_of(mem).over is not None
 
 
@@ -78,7 +81,7 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     credential revoked").
     """
     mem = draft.jobs.get(job.id)
-    if mem is None:  # it was evicted and did not ask to be resumed
+    if mem is None:  # the job was evicted and did not ask to be resumed
         return next_second(clean_bystander_since(job, draft))
     # the run ended before it was seen to clean up, or else before it was seen clean
     cleaned, clean = end_of(mem).since, clean_since(job, draft)

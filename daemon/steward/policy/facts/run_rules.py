@@ -7,9 +7,13 @@ from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, ElasticSpec, SizeChange
 
 _PAYS = 2.0
+"""New nodes must do so many times the work lost in the pause; a patient save gets so many times the slowest one."""
 _LASTS = 10.0
+"""A growth that lasts for less than this many of its pauses was too short."""
 _SLOWER = 1.5
+"""A notice lasts for this many of the slowest known save."""
 _LATELY = 5
+"""How many of the last changes of size count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +38,16 @@ def rules_of(spec: str, base: int, site: ElasticPolicy) -> RunRules | None:
     except ValueError:
         return None
 
-    def first(mine: int | None, sites: float) -> float:
+    def own_or_sites(mine: int | None, sites: float) -> float:
         return sites if mine is None else float(mine)
 
-    backoff_s = first(own.backoff_s, site.backoff_s)
+    backoff_s = own_or_sites(own.backoff_s, site.backoff_s)
     return RunRules(
         spec=own,
-        grace_s=first(own.grace_s, site.grace_s),
-        settle_s=first(own.settle_s, site.settle_s),
-        faulty_s=first(own.faulty_s, site.faulty_s),
-        snooze_s=first(own.snooze_s, site.snooze_s),
+        grace_s=own_or_sites(own.grace_s, site.grace_s),
+        settle_s=own_or_sites(own.settle_s, site.settle_s),
+        faulty_s=own_or_sites(own.faulty_s, site.faulty_s),
+        snooze_s=own_or_sites(own.snooze_s, site.snooze_s),
         backoff_s=backoff_s,
         backoff_most_s=max(site.backoff_most_s, backoff_s),
         form_s=site.form_s,
@@ -72,7 +76,7 @@ def notice_s(run: ElasticRun, rules: RunRules) -> float:
 
 
 def pays_from(run: ElasticRun, size: int, site: ElasticPolicy) -> float:
-    """Return the stay (s) of new nodes from which growing to `size` pays: their work is twice the loss in the pause."""
+    """Return how long (s) new nodes must stay to do twice the work that the pause of a growth to `size` costs."""
     have = max(len(run.members), 1)
     return _PAYS * pause_s(run, site) * size / max(size - have, 1)
 

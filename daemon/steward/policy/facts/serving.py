@@ -65,9 +65,9 @@ def staying(group: Group, draft: Draft) -> list[SlotRecord]:
 
 
 def belongs_to_slot(node: Node, draft: Draft) -> bool:
-    """Return whether the node is its slot's business and no repair's: on its way in or out, or without a slot.
+    """Return whether groups, and not repairs, decide about the node: it comes, leaves, or has no slot in its group.
 
-    A node that left stays so when its group is deleted, until a person or another group takes it.
+    That stays so for a node that left and whose group was deleted, until a person or another group takes the node.
     """
     record = draft.slots.get(node.name)
     if record is None:

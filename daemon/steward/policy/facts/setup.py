@@ -19,7 +19,7 @@ from steward.policy.draft import Draft
 from steward.policy.slot_of import features_of
 
 AGAIN_S = 30.0
-"""When to repeat an order that left no trace at the agent, which runs each token once per boot."""
+"""How soon an order on which the agent does not report is repeated; the agent runs each token once per boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +85,17 @@ def ask_setup(setup: NodeSetup, why: Why, draft: Draft) -> None:
 # The description of the cluster for a node's lifecycle scripts, as JSON texts in HyperPod's format.
 
 _ROLES = (Role.CONTROLLER, Role.LOGIN, Role.COMPUTE)
-_HERE = ("127.", "::1")
+_LOOPBACK = ("127.", "::1")
 
 
 def resource_config(node: NodeName, draft: Draft) -> str:
     """Return `resource_config.json`: every group and its instances."""
-    # The text is made once for all nodes of a plan, and again if the node's own instance is missing.
-    text, named = _whole(draft)
+    # the text is made once for all nodes of a plan, and again if the node's own instance is missing in it
+    text, named = _config_of_all(draft)
     record = draft.slots.get(node)
     if record is not None and record.instance is not None and record.instance not in named:
-        _whole.cache_clear()
-        text, _ = _whole(draft)
+        _config_of_all.cache_clear()
+        text, _ = _config_of_all(draft)
     return text
 
 
@@ -115,7 +115,7 @@ def provisioning_parameters(draft: Draft) -> str:
 
 
 @lru_cache(maxsize=1)
-def _whole(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
+def _config_of_all(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
     """Return the text and the instances in it; made once for a plan, in which hundreds of nodes may need it."""
     named = [record for record in draft.slots.values() if record.instance is not None]
     by_group: dict[str, list[SlotRecord]] = {}
@@ -163,7 +163,7 @@ def _address(record: SlotRecord, group: Group, draft: Draft) -> str:
     For an empty controller address, each node fills in the address of the head that it speaks to.
     """
     address = _known_address(record, draft)
-    return "" if group.role is Role.CONTROLLER and address.startswith(_HERE) else address
+    return "" if group.role is Role.CONTROLLER and address.startswith(_LOOPBACK) else address
 
 
 def _known_address(record: SlotRecord, draft: Draft) -> str:

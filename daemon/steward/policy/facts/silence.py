@@ -29,17 +29,17 @@ SPAN_S = 30.0
 def follow_silence(draft: Draft) -> None:
     """Open, extend and end the incident of silent agents.
 
-    It has the nodes that fell silent together, no others, and stays open until each node's fate is known.
+    The incident has only nodes that fell silent together, and stays open until each node's fate is known.
     """
     note_unanswered(draft)
-    _note_who_is_back(draft)
+    _note_agents_back(draft)
     fallen = away(draft)
     silent = frozenset(name for name in fallen if not _is_known_gone(name, draft))
     together = crowded(fallen, SPAN_S, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
         waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)
-        _follow(_told_apart(incident, waits, draft), waits, together, draft)
+        _extend_or_end(_with_known_gone(incident, waits, draft), waits, together, draft)
     elif waits := together & silent:
         _begin(together, waits, draft)
 
@@ -73,11 +73,12 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
 
 
 def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
-    """Return when the incident began with which this node, now under repair, was lost; None if it was not."""
+    """Return when the incident began in which this node, now under repair, was lost; None if there is none."""
     incident = draft.incidents.get(AGENTS)
     if incident is None or node not in incident.gone or draft.cases.lost(node) is None:
         return None
-    # by our own clock, which may have been set just before; an outage may take more nodes soon after the first ones
+    # the start of the incident is by our own clock, which may have been set; nodes that an outage takes soon after the
+    # first ones count as silent together with this node
     return incident.since
 
 
@@ -112,8 +113,8 @@ def _still_to_come(incident: Incident, draft: Draft) -> frozenset[NodeName]:
     return frozenset(name for name in incident.waits if name in nodes and is_awaited(name, draft))
 
 
-def _told_apart(incident: Incident, waits: frozenset[NodeName], draft: Draft) -> Incident:
-    """Return the incident with the nodes that turned out to be gone."""
+def _with_known_gone(incident: Incident, waits: frozenset[NodeName], draft: Draft) -> Incident:
+    """Return the incident with its nodes that are gone brought up to date."""
     left = incident.nodes - waits
     # an agent that is heard under the name of a gone node is most likely a new machine, and no part of the incident
     heard = left.intersection(draft.overview.heard)
@@ -121,10 +122,9 @@ def _told_apart(incident: Incident, waits: frozenset[NodeName], draft: Draft) ->
     return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=gone)
 
 
-def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
+def _extend_or_end(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
     """Extend the incident, or end it when no node is waited for any more."""
-    # if few did not come back, each is judged by itself in time; other gone nodes say nothing about those whose fate is
-    # unknown
+    # if fewer nodes than the limit are gone or away, the incident ends after the grace; each is then judged by itself
     few = len(waits | incident.gone) < limit(draft)
     easing = (incident.easing if incident.easing is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
@@ -139,7 +139,7 @@ def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[
     draft.incidents[AGENTS] = followed
 
 
-def _note_who_is_back(draft: Draft) -> None:
+def _note_agents_back(draft: Draft) -> None:
     """Note, before nodes are judged, that an agent is heard again: the others get a while to follow."""
     incident = open_silence(draft)
     views = (draft.seen.agents.get(node) for node in (incident.waits if incident is not None else ()))

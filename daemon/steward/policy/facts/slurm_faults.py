@@ -29,7 +29,7 @@ _RUNGS = {
 
 
 def remember_served(draft: Draft) -> None:
-    """Remember which machine Slurm had in full service: a low count on it later is lost hardware."""
+    """Remember which machine Slurm had in full service: if it is later found to have less, hardware was lost."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
     if draft.ground.is_done(remember_served, of):
@@ -102,8 +102,8 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
 # Launches that failed on a node which Slurm leaves in service.
 
 MOST_HURT = 1
-"""Jobs of a second user that could not start on a node, and could elsewhere, are no chance; one user can bring it about
-by what only one node lacks (the folder of his output)."""
+"""The node is at fault if jobs of more users than this could not start there, and started elsewhere. One user alone may
+cause that by something that only this node lacks, such as an output folder."""
 BEGAN_S = 15.0
 """A run that has lasted this long did start."""
 
@@ -140,17 +140,17 @@ def _runs_elsewhere(mem: JobMemory, node: NodeName, draft: Draft) -> bool:
     began = job.started + BEGAN_S
     if job.is_active:
         draft.wake(began)
-    # Slurm calls a job running whose launch fails again a second later
+    # a job may be RUNNING for a second before its launch fails again
     return began <= (draft.now if job.is_active else job.ended or 0.0)
 
 
 def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes on which jobs of more than `MOST_HURT` users could not start that could start elsewhere."""
     hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
-    return frozenset(name for name in hurt if _users_of(breaks_launches_of(name, draft), draft) > MOST_HURT)
+    return frozenset(name for name in hurt if _count_users(breaks_launches_of(name, draft), draft) > MOST_HURT)
 
 
-def _users_of(jobs: tuple[JobId, ...], draft: Draft) -> int:
+def _count_users(jobs: tuple[JobId, ...], draft: Draft) -> int:
     return len({draft.jobs[job].uid for job in jobs})
 
 
@@ -158,7 +158,7 @@ def tell_hurt(draft: Draft) -> None:
     """Say once of each node on which jobs of only one user could not start that nothing is done about it."""
     for name in [name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT]:
         jobs = breaks_launches_of(name, draft)
-        if len(jobs) > MOST_HURT and _users_of(jobs, draft) <= MOST_HURT:
+        if len(jobs) > MOST_HURT and _count_users(jobs, draft) <= MOST_HURT:
             named = ", ".join(map(str, jobs[:8]))
             text = f"{name}: Slurm could not start jobs {named} there, which started elsewhere; all are of one user, so"
             text += f" nothing is done: see what only {name} lacks (folders of their output, their environment)"
@@ -168,7 +168,7 @@ def tell_hurt(draft: Draft) -> None:
 def launch_fault(node: Node, draft: Draft) -> Fault | None:
     """Return the fault of a node on which Slurm could not start jobs, though it left the node in service; else None."""
     jobs = breaks_launches_of(node.name, draft)
-    if _users_of(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
+    if _count_users(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
         return None
     text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
     why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))

@@ -1,4 +1,4 @@
-"""Nodes whose host is shut down in good order, as their agents or their providers said before.
+"""Nodes whose host shuts down in good order, as their agents or providers announced.
 
 Such a host ends its jobs first: by a signal, which a script may answer with any code, or with 0 after it saved. A
 provider warns minutes before, and a job that hears of the warning may end itself: an end with 0 then counts as
@@ -13,16 +13,16 @@ from steward.policy.traits import is_away_on_purpose
 BEFORE_S = 2.0
 """Agent and jobs are told to end at once. The agent's word may take a second, and Slurm tells whole seconds."""
 AFTER_S = 1.0
-"""A person who takes a host away when its jobs have ended may have waited for the last one's end."""
+"""A planned shutdown may have waited for the end of the last job: only later ends of jobs are due to it."""
 LISTED_S = 60.0
 """Machines are listed now and then: a job may have heard its provider's warning this much earlier."""
 
 
 def note_stops(draft: Draft) -> None:
-    """Remember for each node since when its host is shut down, if its agent said so."""
+    """Remember since when agents say that their hosts shut down, and providers that they reclaim machines."""
     for name in draft.overview.unheard:
-        view, since = draft.seen.agents.get(name), _told(name, draft)
-        # without the host's own word the agent may come back to a host that lives on: nothing is kept then
+        view, since = draft.seen.agents.get(name), _reported_stop(name, draft)
+        # an agent that was told to end while its host stays up may come back: nothing is kept for it
         if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
             draft.nodes.note(name, stops_from=since)
     for name in draft.overview.reclaimed - draft.overview.remembered("reclaimed_from"):
@@ -34,7 +34,7 @@ def note_stops(draft: Draft) -> None:
 
 def stops_from(node: NodeName, draft: Draft) -> float | None:
     """Return since when (Unix s) a shutdown of the node's host may have ended runs; None: its agent reported none."""
-    kept, told = draft.nodes.of(node).stops_from, _told(node, draft)
+    kept, told = draft.nodes.of(node).stops_from, _reported_stop(node, draft)
     if kept is None or told is None:
         return told if kept is None else kept
     return told if kept < told - (BEFORE_S + AFTER_S) else kept
@@ -51,12 +51,12 @@ def reclaimed_from(node: NodeName, draft: Draft) -> float | None:
 
 def stopped_nodes(since: float, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes whose agents reported a shutdown since then (Unix s)."""
-    told = [name for name in draft.overview.unheard if _told(name, draft) is not None]
+    told = [name for name in draft.overview.unheard if _reported_stop(name, draft) is not None]
     kept = [name for name, of in draft.nodes.items() if of.stops_from is not None and of.stops_from >= since]
     return frozenset([*told, *kept])
 
 
-def _told(node: NodeName, draft: Draft) -> float | None:
+def _reported_stop(node: NodeName, draft: Draft) -> float | None:
     """Return since when a reported shutdown may have ended runs on the node; None: there is no report."""
     view = draft.seen.agents.get(node)
     if view is None or not view.host_ends or view.connected or view.lost_at is None:

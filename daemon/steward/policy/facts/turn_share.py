@@ -1,4 +1,4 @@
-"""The share of a turn that one user's jobs may take: each action is a command of its own, and all shims wait for it."""
+"""The share of a turn that one user's jobs may take: each action is a separate command, and all shims wait."""
 
 from steward.model.action import AllowRequeue, CancelReplica, RequeueJob
 from steward.policy.draft import Draft
@@ -11,7 +11,7 @@ SOON_S = 0.1
 def has_share(kind: type[AllowRequeue | CancelReplica | RequeueJob], uid: int, draft: Draft) -> bool:
     """Return whether this turn has room for such an action about another job of the user; if not, ask for a turn soon.
 
-    Only for what is asked for again in each turn until it is done.
+    Use it only for actions that are asked for in each turn until they are done.
     """
     jobs = (draft.seen.jobs.get(each.job) for each in draft.actions if isinstance(each, kind))
     if sum(job is not None and job.user_id == uid for job in jobs) < AT_ONCE:

@@ -1,4 +1,4 @@
-"""The verdict on one node now: is it there, is it sound, does an admin want it repaired."""
+"""The verdict on one node: whether it is there, whether it is sound, and whether an admin wants it repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from steward.policy.slurm_reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
 DIALS_S = 15.0
-"""For this time after it was sent away an agent counts as alive: it dials every 5 s, and may have to wait."""
+"""How long an agent counts as alive after the head refused it: it dials every 5 s, and may have to wait."""
 
 
 class Standing(Enum):
-    """How a node stands now, by its agent and the other witnesses."""
+    """The state of a node now, by its agent and the other witnesses."""
 
     FINE = "fine"
     UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a node stands and why. `since` is when the agent was lost, or is missed."""
+    """The standing of a node and the reason; `since` is when the agent was lost, last heard, or should have come."""
 
     standing: Standing
     since: float | None = None
@@ -59,7 +59,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a node should be repaired: trigger, the failed check, and the first rung of the ladder."""
+    """A reason to repair a node: the trigger, the failed check, and the first rung of the ladder."""
 
     trigger: Trigger
     check: str
@@ -73,7 +73,7 @@ class Fault:
     hardware: str = ""
     """The piece of hardware that the finding is about; empty if none is known."""
     is_event: bool = False
-    """An event stays true of its incarnation, until a newer event."""
+    """Whether the fault is an event, which stays true of its incarnation until a newer event."""
 
     @property
     def is_of_reason(self) -> bool:
@@ -83,7 +83,7 @@ class Fault:
 
 _FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
 _UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
-_NEVER = Verdict(
+_NEVER_SEEN = Verdict(
     standing=Standing.UNKNOWN,
     why=Why(rule="node.unknown", text="no agent has come from this node yet: only Slurm says how it is"),
 )
@@ -93,11 +93,11 @@ def standing(node: Node, draft: Draft) -> Verdict:
     """Return how the node stands, by its agent, the second witness, the provider and Slurm."""
     view = draft.seen.agents.get(node.name)
     if view is not None and view.connected:
-        return _connected(view)
+        return _verdict_connected(view)
     if node.name in draft.slots:
-        return _unconnected(node, view, draft)  # its slot may be another one in the next step
+        return _verdict_unconnected(node, view, draft)  # not kept: a later step of the plan may change its slot
     if node.name not in draft.found.standings:
-        draft.found.standings[node.name] = _unconnected(node, view, draft)
+        draft.found.standings[node.name] = _verdict_unconnected(node, view, draft)
     verdict: Verdict = draft.found.standings[node.name]
     return verdict
 
@@ -120,15 +120,15 @@ def _find_monitored_nodes(draft: Draft) -> Sequence[NodeName]:
     return [name for name in draft.overview.unheard if name in views or name in draft.agents]
 
 
-def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
+def _verdict_unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
     """Return the verdict on a node without a connected agent."""
     missed_at = missed_since(node, draft)
     if missed_at is None:
-        return _NEVER if view is None and node.name not in draft.agents else _UNKNOWN
-    return _away(node, view, missed_at, draft)
+        return _NEVER_SEEN if view is None and node.name not in draft.agents else _UNKNOWN
+    return _verdict_missing(node, view, missed_at, draft)
 
 
-def _connected(view: AgentView) -> Verdict:
+def _verdict_connected(view: AgentView) -> Verdict:
     """Return the verdict on a node with a connected agent."""
     if view.late:
         why = Why(rule="node.late", text="the agent's heartbeat is overdue")
@@ -137,10 +137,10 @@ def _connected(view: AgentView) -> Verdict:
 
 
 def missed_since(node: Node, draft: Draft) -> float | None:
-    """Return since when the agent is missed; None while it is there, not expected, or still has time to come."""
+    """Return since when the agent is missing; None while it is connected, not expected, or still has time to come."""
     if is_away_on_purpose(node) or not _is_known_and_gone(node.name, draft):
         return None
-    due = _due(node.name, draft)
+    due = _due_at(node.name, draft)
     if due is None:
         return draft.seen.agents[node.name].lost_at
     draft.wake(due)
@@ -149,7 +149,7 @@ def missed_since(node: Node, draft: Draft) -> float | None:
 
 def is_awaited(node: NodeName, draft: Draft) -> bool:
     """Return whether the agent was known before and still has time to come: the node's state is unknown."""
-    due = _due(node, draft) if _is_known_and_gone(node, draft) else None
+    due = _due_at(node, draft) if _is_known_and_gone(node, draft) else None
     return due is not None and draft.now < due
 
 
@@ -161,8 +161,8 @@ def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
     return node in draft.agents
 
 
-def _due(node: NodeName, draft: Draft) -> float | None:
-    """Return when the agent should have come, after the head's start or its node's return; None: it was lost since."""
+def _due_at(node: NodeName, draft: Draft) -> float | None:
+    """Return by when the agent should come after the head's start or its node's return; None: it was lost later."""
     view = draft.seen.agents.get(node)
     lost_at, back = view.lost_at if view is not None else None, draft.nodes.of(node).back_at
     begun = draft.seen.agents_since if lost_at is None else None
@@ -170,8 +170,8 @@ def _due(node: NodeName, draft: Draft) -> float | None:
     return max(reasons) + draft.want.repair.agents_grace_s if reasons else None
 
 
-def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
-    """Return the verdict on a node whose agent is missed."""
+def _verdict_missing(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
+    """Return the verdict on a node whose agent is missing."""
     facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {_how_lost(node.name, view, lost_at, draft)}",)
     witness = view.witness if view else None
     if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
@@ -229,8 +229,8 @@ def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
         return True
     if node.responding or view is None:
         return not node.responding
-    # Slurm finds at slurmd's port, ten seconds after a message there, that a node does not respond: while that port
-    # proves nothing, or was not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
+    # ten seconds after a message to slurmd's port Slurm says "not responding": while that port proves nothing, or was
+    # not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
     if _proves_nothing(view, draft):
         return False
     was_not_met = view.lost_at is None and not has_left(view, draft)
@@ -249,20 +249,20 @@ def went_with_host(view: AgentView, draft: Draft) -> bool:
 
 
 def _proves_nothing(view: AgentView, draft: Draft) -> bool:
-    """Return whether what slurmd's port says is no evidence against the node, whoever asks there."""
+    """Return whether the answer of slurmd's port is no evidence against the node, whether we or Slurm asked."""
     return _may_be_restarted(view, draft) or _may_be_full(view)
 
 
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent was told to end and slurmd's port refuses, which proves nothing."""
-    # a person who restarts both services, by hand or for an upgrade, has jobs run on
+    # while a person restarts both services, by hand or for an upgrade, jobs run on
     return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def _may_be_full(view: AgentView) -> bool:
     """Return whether slurmd's port takes connections and answers none, without proving anything."""
-    # any user can open more connections than a slurmd serves: it counts only if the agent fell silent by itself, and
-    # had seen slurmd answer until then
+    # any user can open more connections than a slurmd serves: an unanswered port counts only if the agent fell silent
+    # by itself, and slurmd had answered the agent until then
     is_unanswered = view.witness is not None and view.witness.result is Witness.UNANSWERED
     return is_unanswered and view.lost_at is not None and (not view.fell_silent or _missed_slurmd(view))
 
@@ -304,7 +304,7 @@ def mode_of(check: str, draft: Draft) -> str:
 
 def may_act_on(finding: Finding, draft: Draft) -> bool:
     """Return whether a node may be repaired for the finding."""
-    # a shared thing that fails is no node's fault, and another machine sees it, too
+    # a fault of a shared thing is no node's fault, and another machine would have it, too
     return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
 
 
@@ -354,14 +354,14 @@ def ask_mend(case: Case, draft: Draft) -> None:
     view, order = draft.seen.agents.get(case.node), order_of(case)
     if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
         return
-    why = Why(rule=f"case.{case.rung.value}", text=_what(case), evidence=(str(case.why),))
+    why = Why(rule=f"case.{case.rung.value}", text=_order_text(case), evidence=(str(case.why),))
     action = MendNode(
         key=Key(f"mend:{order.token}"), why=why, node=case.node, rung=case.rung, target=case.target, token=order.token
     )
     draft.wish(action, draft.want.repair.retry_s)
 
 
-def _what(case: Case) -> str:
+def _order_text(case: Case) -> str:
     """Return what the order does, in words."""
     did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
     return f"{did} {case.target} on {case.node}"

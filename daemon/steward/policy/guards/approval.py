@@ -34,7 +34,7 @@ def why_awaits(case: Case, draft: Draft) -> str:
 
 
 def ask_for_yes(case: Case, draft: Draft) -> Case:
-    """Tell people once for each proposed remedy, and remember since when the case waits."""
+    """Ask people for approval once for each rung, and note since when the case waits; return the case."""
     if not needs_approval(case, draft):
         return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))
     text = (

@@ -1,8 +1,8 @@
-"""Breakers: when our own decisions take out too many nodes, only report until the guarded nodes are well again.
+"""Breakers: if Steward's own decisions take out too many nodes, further repairs are only reported.
 
-One guards the cluster, one each group, and one each check. A tripped breaker stays so until a person resets it, or
-until one repair that is let through after its patience ended well; if that repair ends badly, the breaker trips again
-with twice the patience. Repairs that run when it trips are continued.
+One breaker guards the cluster, one each group, and one each check. A person may reset a tripped breaker. After its
+patience it lets one trial repair through: if that ends well, the breaker closes; else it trips again with twice the
+patience. Repairs that run when a breaker trips go on.
 """
 
 from dataclasses import replace
@@ -53,8 +53,8 @@ def taken_out(scope: str, draft: Draft) -> int:
     """Return how many nodes count against the limit since the breaker was last reset."""
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
     cases = (c for c in draft.cases.values() if c.step is not Step.SUSPECT)
-    # our own decisions count: not an admin's command, a machine that is surely gone, or a node that Slurm took out and
-    # that is only checked
+    # only our own decisions count: no admin's command, no machine that is surely gone, and no node that Slurm took out
+    # and that is only checked
     ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone and not c.is_of_reason]
     if scope.startswith("check:"):
         since = max(since, draft.now - CHECK_WINDOW_S)
@@ -66,7 +66,7 @@ def taken_out(scope: str, draft: Draft) -> int:
 def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
     """Return the breaker that keeps a node from being taken out for a check; None if there is none.
 
-    A breaker trips if the node would be one too many.
+    A breaker whose limit is reached trips first.
     """
     return _holding(node, check, None, draft)
 
@@ -74,7 +74,7 @@ def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
 def tripped(node: NodeName, check: str, draft: Draft, case: Case | None = None) -> Breaker | None:
     """Return a tripped breaker that guards the node, without tripping another one; None if there is none.
 
-    It is for a node that may not have to be taken out. `case` is the node's, if it has one.
+    Use it for a node whose fault is not certain yet. `case` is the node's, if it has one.
     """
     for scope in guards(node, check, draft):
         breaker = draft.breakers.get(scope)
@@ -86,7 +86,7 @@ def tripped(node: NodeName, check: str, draft: Draft, case: Case | None = None) 
 def admit(case: Case, draft: Draft) -> Breaker | None:
     """Return the breaker that holds a case; None if the case may go on.
 
-    The case is then the one repair that its half-open breakers let through.
+    A case that may go on becomes the trial repair of the tripped breakers that guard its node.
     """
     if case.is_of_reason:
         return None  # its checks only decide whether it is given back: no node is taken out
@@ -119,7 +119,7 @@ def follow_breakers(draft: Draft) -> None:
 
 
 def _holding(node: NodeName, check: str, case: Case | None, draft: Draft) -> Breaker | None:
-    """Return the breaker that holds the node or its case; trip breakers that are full."""
+    """Return the breaker that holds the node or its case, after tripping the full ones; None if there is none."""
     for scope in guards(node, check, draft):
         if scope not in draft.breakers and _is_full(scope, draft):
             _trip(scope, draft)

@@ -17,7 +17,7 @@ from steward.policy.facts.correlate import AGENTS, covers
 from steward.policy.guards.breaker import DAY_S
 
 MORE_PER_HOUR = 2
-"""So many more bring-ups may fail within an hour than in a row."""
+"""How many more bring-ups may fail within an hour than in a row."""
 FAILURES_SHARE = 0.1
 """In a large group, as many as this share of its instances may fail."""
 
@@ -48,7 +48,7 @@ def recipe(group: Group) -> str:
 
 
 def note_bring_up(before: SlotRecord, after: SlotRecord, fact: SlotFact, group: Group, draft: Draft) -> None:
-    """Count a machine that was given up before it served; one too many trips the breaker."""
+    """Count a machine that was given up before it served, and trip the breaker at its limit."""
     is_given_up = fact in _GIVEN_UP and after.step in (SlotStep.END, SlotStep.WAITING)
     if not is_given_up or after.hitch not in _BLAMED or before.version != group.version:
         return

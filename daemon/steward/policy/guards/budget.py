@@ -15,13 +15,13 @@ HOUR_S = 3600.0
 
 
 def must_wait(case: Case, draft: Draft) -> str:
-    """Return why this repair may not begin to replace its node yet; empty if it may."""
+    """Return why this repair may not begin to work on the machine yet; empty if it may."""
     return next((why for rule in _WAITS if (why := rule(case, draft))), "")
 
 
 def _for_incident(case: Case, draft: Draft) -> str:
     """Return why a repair waits for the end of an incident."""
-    # the node was taken out before others had the same fault: the fault may not be its own
+    # other nodes showed the same fault after this one was taken out: the fault may not be its own
     kind = f"{CHECK}{case.check}"
     is_scout_case = case.is_of_reason and is_scout(case.node, kind, draft)
     if case.trigger is Trigger.ADMIN or is_scout_case or not in_incident(case.node, kind, draft):
@@ -56,7 +56,7 @@ def _for_turn_of_all(case: Case, draft: Draft) -> str:
 
 
 def _for_the_hour(case: Case, draft: Draft) -> str:
-    """Return why a repair waits for the limit of repairs in an hour; empty if it need not."""
+    """Return why a repair waits because of the limit of repairs in an hour; empty if it need not."""
     if is_light(case):
         return ""
     done = [at for times in draft.history.values() for at in times if at > draft.now - HOUR_S]
@@ -69,7 +69,7 @@ def _for_the_hour(case: Case, draft: Draft) -> str:
 
 
 def _launches_under_way(draft: Draft) -> list[float]:
-    """Return when launches and reboots began that are not in the history yet; the history has finished ones."""
+    """Return when the launches and reboots that are under way began; finished ones are in the history."""
     cases = (draft.cases[id] for id in draft.cases.replacing)
     return [case.entered for case in cases if case.step is Step.LAUNCH and not was_repaired(case, draft)]
 

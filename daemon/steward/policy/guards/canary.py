@@ -1,7 +1,7 @@
 """Trials of site checks: a new version of a check only reports until it has shown that it is sane.
 
-Checks that a new head finds are no exception: the head begins in report-only itself, so their trials cost nothing and
-are over when the site lets it act.
+Checks that a new head finds are tried as well: a new head only reports at first anyway, and the trials are over when
+the site lets it act.
 """
 
 from collections.abc import Iterable
@@ -40,9 +40,9 @@ def follow_trials(draft: Draft) -> None:
             room = room or _Room(draft)
             if not room.make(results.check):
                 continue
-            trial = _begin(results, draft)
+            trial = _new_trial(results, draft)
         if trial.state is TrialState.RUNNING:
-            trial = _go_on(trial, results, draft)
+            trial = _continued(trial, results, draft)
         if draft.trials.get(key) != trial:
             draft.trials[key] = trial
 
@@ -59,11 +59,11 @@ def _results(draft: Draft) -> dict[str, _Results]:
             trial = draft.trials.get(key)
             if trial is None or trial.state is TrialState.RUNNING:
                 mine = found.setdefault(key, _Results(check=check, version=version))
-                _add(mine, agents.having(versions), draft)
+                _add_results(mine, agents.having(versions), draft)
     return found
 
 
-def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
+def _add_results(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
     """Add the results of these nodes."""
     for node in nodes:
         view = draft.seen.agents[node]
@@ -73,12 +73,12 @@ def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
             results.failed.add(node)
 
 
-def _begin(results: _Results, draft: Draft) -> Trial:
+def _new_trial(results: _Results, draft: Draft) -> Trial:
     """Return a new trial of a version, or an armed one if trials are off."""
-    before = _before(results.check, draft)
+    before = _last_armed(results.check, draft)
     trial = Trial(check=results.check, version=results.version, since=draft.now)
     if not draft.want.health.canary_node_count:
-        draft.wake(draft.now + 1.0)  # it may not have been listened to before there was room for it
+        draft.wake(draft.now + 1.0)  # findings of the version may have been muted until there was room for its trial
         return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_node_count = 0)")
     what = "is new" if before is None else "was changed"
     until = f"until {_enough(draft)} nodes had results for {TRIAL_S / 3600:.3g} h"
@@ -86,27 +86,27 @@ def _begin(results: _Results, draft: Draft) -> Trial:
     return replace(trial, usual=before.share if before else None, text="no results yet")
 
 
-def _before(check: str, draft: Draft) -> Trial | None:
-    """Return the version of this check that was armed last; None if there is none."""
+def _last_armed(check: str, draft: Draft) -> Trial | None:
+    """Return the trial of the version of this check that was armed last; None if there is none."""
     armed = [t for t in draft.trials.values() if t.check == check and t.state is TrialState.ARMED]
     return max(armed, key=_age, default=None)
 
 
-def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
+def _continued(trial: Trial, results: _Results, draft: Draft) -> Trial:
     """Return the trial with new results; decide it when enough nodes had results for long enough."""
     tried, failed = trial.tried | results.passed | results.failed, trial.failed | results.failed
     if (tried, failed) != (trial.tried, trial.failed):
-        trial = replace(trial, tried=tried, failed=failed, text=_arithmetic(len(failed), len(tried), trial, draft))
+        trial = replace(trial, tried=tried, failed=failed, text=_numbers(len(failed), len(tried), trial, draft))
     if trial.enough is None and len(tried) >= _enough(draft):
         trial = replace(trial, enough=draft.now)
     if trial.enough is None:
         return trial
     due = trial.enough + TRIAL_S
     draft.wake(due)
-    return trial if draft.now < due else _decide(trial, draft)
+    return trial if draft.now < due else _decided(trial, draft)
 
 
-def _decide(trial: Trial, draft: Draft) -> Trial:
+def _decided(trial: Trial, draft: Draft) -> Trial:
     """Return the trial armed if few enough nodes failed, else refused."""
     share = len(trial.failed) / len(trial.tried)
     is_sane = share <= _bound(trial, draft)
@@ -130,16 +130,16 @@ def _bound(trial: Trial, draft: Draft) -> float:
     return (trial.usual or 0.0) + MORE_FAILING
 
 
-def _arithmetic(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
-    """Return the figures of a trial in words."""
+def _numbers(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
+    """Return the numbers of a trial for people."""
     before = "it has no earlier version" if trial.usual is None else f"{trial.usual:.1%} with its earlier version"
     return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
 
 
 class _Room:
-    """Room for new versions.
+    """The room in memory for trials of new versions.
 
-    A version that an agent reports, or that was armed last, is never forgotten for another.
+    A version that an agent reports, or that was armed last, is never forgotten to make room.
     """
 
     def __init__(self, draft: Draft) -> None:

@@ -17,6 +17,7 @@ from steward.policy.facts.crowd import Crowd
 MOST_RUNS = 2
 """How often a deep check is made if it is inconclusive; after that the node may serve, and an event says so."""
 RELEASE_S = 120.0
+"""The time allowed for the release of the node after each deep check."""
 
 
 class DeepStart(Enum):
@@ -31,16 +32,16 @@ class DeepStart(Enum):
 
 
 def start_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
-    """Return how the deep check of a new machine stands; `waiter` is the token of its slot or repair."""
+    """Return the standing of a new machine's deep check; `waiter` is the token of its slot or repair."""
     runs = draft.deeps.of(waiter)
-    return _stands(node, runs, draft) if runs or start_kinds(node, draft) else DeepStart.NONE
+    return _standing(node, runs, draft) if runs or start_kinds(node, draft) else DeepStart.NONE
 
 
 def launch_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
-    """Return how the launch test of a node stands."""
+    """Return the standing of a node's launch test."""
     runs = draft.deeps.of(waiter)
-    stands = _stands(node, runs, draft)
-    # An inconclusive launch test has not shown that jobs can begin on the node.
+    stands = _standing(node, runs, draft)
+    # an inconclusive launch test has not shown that jobs can begin on the node
     has_passed = any(run.results.get(node) is DeepResult.PASSED for run in runs)
     return DeepStart.UNCLEAR if stands is DeepStart.PASSED and not has_passed else stands
 
@@ -51,7 +52,7 @@ def is_unproved(node: NodeName, run: DeepRun, draft: Draft) -> bool:
     return of(node, run.waiter, draft) in (DeepStart.WAITS, DeepStart.FAILED, DeepStart.UNCLEAR)
 
 
-def _stands(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> DeepStart:
+def _standing(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> DeepStart:
     last = max(runs, key=lambda run: (run.asked, run.id), default=None)
     if last is None:
         return DeepStart.WAITS
@@ -66,24 +67,25 @@ def _stands(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> DeepStar
 def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
     """Ask for a deep check of the node for this waiter, unless one is open or has a result."""
     kinds = start_kinds(node, draft)
-    if kinds and _is_unclear(node, waiter, draft):
+    if kinds and _needs_run(node, waiter, draft):
         new_run(DeepCause.ON_START, "steward", kinds, frozenset({node}), draft, waiter=waiter)
 
 
 def ask_launch(node: NodeName, waiter: str, draft: Draft) -> None:
     """Ask for a launch test of the node for this waiter, unless one is open or has a result."""
-    if _is_unclear(node, waiter, draft):
+    if _needs_run(node, waiter, draft):
         new_run(DeepCause.LAUNCH, "steward", frozenset(), frozenset({node}), draft, waiter=waiter)
 
 
-def _is_unclear(node: NodeName, waiter: str, draft: Draft) -> bool:
+def _needs_run(node: NodeName, waiter: str, draft: Draft) -> bool:
+    """Return whether all deep checks of this waiter, if any, were inconclusive, and another may be made."""
     runs = draft.deeps.of(waiter)
     unclear = all(not run.is_open and run.results.get(node) is DeepResult.INCONCLUSIVE for run in runs)
     return unclear and len(runs) < MOST_RUNS
 
 
 def why_failed(waiter: str, draft: Draft) -> str:
-    """Return the reasons for the result of this waiter's last deep check."""
+    """Return the reasons for the results of this waiter's last deep check."""
     last = max(draft.deeps.of(waiter), key=lambda run: (run.asked, run.id), default=None)
     return "; ".join(last.why.values()) if last else ""
 
@@ -132,7 +134,7 @@ ALL_KINDS = frozenset(DeepKind)
 def ask_suspects(doubts: Mapping[NodeName, str], crowd: Crowd, draft: Draft) -> None:
     """Ask for a deep check of each suspect whose node is idle; `doubts` are the suspects, with the reason for each."""
     for name in sorted(doubts.keys() & crowd.idle):
-        if not _had(name, SUSPECT_AGAIN_S, draft):
+        if not _was_asked_within(name, SUSPECT_AGAIN_S, draft):
             draft.tell("deep.suspect", f"{name}: {doubts[name]}; a deep check will follow", node=name)
             new_run(DeepCause.SUSPECT, "steward", ALL_KINDS, frozenset({name}), draft)
 
@@ -142,8 +144,12 @@ def sweep(crowd: Crowd, draft: Draft) -> None:
     rules = draft.want.deep
     if crowd.jobs or any(run.is_open for run in draft.deeps.values()):
         return
-    due = [name for name in crowd.idle if _may_sweep(name, draft) and not _had(name, rules.sweep_period_s, draft)]
-    chosen = sorted(due, key=lambda name: (_last(name, draft), len(name), name))[: crowd.room()]
+    due = [
+        name
+        for name in crowd.idle
+        if _may_sweep(name, draft) and not _was_asked_within(name, rules.sweep_period_s, draft)
+    ]
+    chosen = sorted(due, key=lambda name: (_last_asked(name, draft), len(name), name))[: crowd.room()]
     if chosen:
         new_run(DeepCause.SWEEP, "steward", ALL_KINDS, frozenset(chosen), draft)
 
@@ -153,12 +159,12 @@ def _may_sweep(name: NodeName, draft: Draft) -> bool:
     return view is not None and view.connected and draft.cases.open_of(name) is None
 
 
-def _had(name: NodeName, within_s: float, draft: Draft) -> bool:
+def _was_asked_within(name: NodeName, within_s: float, draft: Draft) -> bool:
     """Return whether a deep check of the node is open, or was asked for within the last `within_s` seconds."""
     return any(name in run.nodes and (run.is_open or draft.now < run.asked + within_s) for run in draft.deeps.values())
 
 
-def _last(name: NodeName, draft: Draft) -> float:
+def _last_asked(name: NodeName, draft: Draft) -> float:
     return max((run.asked for run in draft.deeps.values() if name in run.nodes), default=0.0)
 
 
@@ -176,7 +182,7 @@ def new_run(
     *,
     waiter: str = "",
 ) -> DeepRun:
-    """Create a deep check that waits for its nodes, and return it; the plans move it on."""
+    """Create and return a deep check that waits for its nodes."""
     run = DeepRun(
         id=f"d{draft.next_case}",
         cause=cause,

@@ -25,6 +25,7 @@ HARDWARE_WINDOW_S = 7 * 86_400.0
 RESTART_TIMEOUT_S = 120.0
 """How long a restarted service has to pass its checks."""
 _KEPT_OF_ONE = 64
+"""How many remedies of one piece of hardware are remembered."""
 
 
 def is_light(case: Case) -> bool:
@@ -33,7 +34,7 @@ def is_light(case: Case) -> bool:
 
 
 def next_rung(rung: Advice) -> Advice:
-    """Return the next rung when this one did not help, or was tried too often."""
+    """Return the rung that follows a rung that did not help, or was tried too often."""
     return _NEXT.get(rung, Advice.REBOOT)
 
 
@@ -49,7 +50,7 @@ def first_rung(finding: Finding, node: NodeName, draft: Draft) -> tuple[Advice, 
     A light rung without a fitting target is skipped.
     """
     rung, target = finding.advice, finding.hardware
-    if rung is Advice.NONE or (_hit_opted_in_job(node, draft) and _does_harm(finding)):
+    if rung is Advice.NONE or (_has_opted_in_job(node, draft) and _does_harm(finding)):
         return Advice.REPLACE, ""
     if rung in LIGHT:
         return (rung, target) if fits(rung, target) else (next_rung(rung), "")
@@ -61,7 +62,7 @@ def _does_harm(finding: Finding) -> bool:
     return finding.severity is Severity.FATAL or finding.advice not in LIGHT
 
 
-def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
+def _has_opted_in_job(node: NodeName, draft: Draft) -> bool:
     """Return whether a job with `--auto-resume` has the node."""
     running = (id for id in draft.overview.running_on.get(node, ()) if id in draft.jobs)
     found = (draft.jobs[id] for id in {*running, *jobs_needing_attention(draft)})
@@ -70,9 +71,9 @@ def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
 
 
 def identity(about: str, node: NodeName, draft: Draft) -> str:
-    """Return the name of the hardware, which outlives the node's name.
+    """Return the name under which the repairs of a piece of hardware are counted; it stays if the node is renamed.
 
-    It is the GPU's UUID if the finding is `about` one, else the board's serial, else the instance id, else the node's
+    It is the GPU's UUID if the finding is `about` a GPU, else the board's serial, else the instance id, else the node's
     name. An id that another node has as well is not used.
     """
     if is_gpu_uuid(about):
@@ -101,7 +102,7 @@ def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
 
 
 def on_probation(case: Case, draft: Draft) -> Case:
-    """Return the new case, a rung higher if the machine was repaired lately; an admin's command is left as it is."""
+    """Return the new case, a rung higher if its machine was repaired lately; an admin's command keeps its rung."""
     if case.trigger is Trigger.ADMIN or case.rung is Advice.REPLACE:
         return case
     since = draft.now - draft.want.repair.budgets.probation_s
@@ -112,8 +113,8 @@ def on_probation(case: Case, draft: Draft) -> Case:
 def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
     """Return whether the earlier repair raises the rung of this case."""
     if is_of_jobs(case.check):
-        return False  # a user can bring it about again at once; the checks say each time whether the node is sound
-    # a repair that only asked for other checks counts against its own check
+        return False  # a user can cause the fault again at once; the checks say each time whether the node is sound
+    # a repair that only checked the node counts against the same check alone
     return _is_of_hardware(remedy) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
 
 
@@ -129,7 +130,7 @@ def was_repaired(case: Case, draft: Draft) -> bool:
 
 
 def note_remedy(case: Case, draft: Draft) -> None:
-    """Remember that this rung of this case was carried out; once, however many machines it takes."""
+    """Remember once that this rung of this case was carried out, however many machines it took."""
     kept = draft.remedies.get(key := case.hardware or case.node, ())
     if any(r.case == case.id and r.rung is case.rung for r in kept):
         return
@@ -195,38 +196,40 @@ def _budget(rung: Advice, rules: LadderPolicy) -> tuple[int | None, float]:
 def quarantine(case: Case, draft: Draft) -> str:
     """Return why a person must look before more is done to this hardware; empty if that is not needed.
 
-    A person's own command overrules it, and a service may be restarted all the same.
+    It holds back neither an admin's command nor the restart of a service.
     """
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     often = _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
-    return _of_jobs(case) or often
+    return _caused_by_job(case) or often
 
 
 def often_lost(case: Case, draft: Draft) -> str:
     """Return why a lost machine that is back is left to a person; empty while it was not lost too often."""
     rules = draft.want.repair.budgets
     since = draft.now - HARDWARE_WINDOW_S
-    cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
+    cases = {
+        r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _was_only_checked(r)
+    }
     if len(cases) < rules.hardware_repairs:
         return ""
     return f"quarantine: {case.node} was lost {times(len(cases))} in {HARDWARE_WINDOW_S / _DAY_S:g} days"
 
 
-def _just_checked(remedy: Remedy) -> bool:
+def _was_only_checked(remedy: Remedy) -> bool:
     """Return whether the repair was only a check."""
     return remedy.rung is Advice.NONE
 
 
-def _of_jobs(case: Case) -> str:
-    """Return that the machine is not replaced for what users' jobs do; empty for any other case."""
+def _caused_by_job(case: Case) -> str:
+    """Return why the machine is not replaced: a user's job can cause the fault; empty for any other case."""
     if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not is_of_jobs(case.check):
         return ""
     return f"one job alone can bring about '{case.command}', and no machine is replaced for what a job can do"
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:
-    """Return that the hardware was repaired too often; empty if it was not."""
+    """Return how often the hardware was repaired, if that was too often; else empty."""
     rules = draft.want.repair.budgets
     since = draft.now - HARDWARE_WINDOW_S
     cases = {r.case for r in _of_machine(case, draft) if _is_of_hardware(r) and r.at > since}
@@ -236,7 +239,7 @@ def _often_repaired(case: Case, draft: Draft) -> str:
 
 
 def _often_replaced(case: Case, draft: Draft) -> str:
-    """Return that the node's machine was replaced too often in a day; empty if it was not."""
+    """Return how often the node's machine was replaced in a day, if that was too often; else empty."""
     since, most = draft.now - _DAY_S, draft.want.repair.budgets.replacements_per_day
     kept = (r for many in draft.remedies.values() for r in many if r.node == case.node and r.case != case.id)
     cases = {r.case for r in kept if r.rung is Advice.REPLACE and r.at > since}
@@ -246,7 +249,7 @@ def _often_replaced(case: Case, draft: Draft) -> str:
 
 
 def _node_often_repaired(case: Case, draft: Draft) -> str:
-    """Return that the node was repaired too often; empty if it was not."""
+    """Return how often the node was repaired, if that was too often; else empty."""
     rules = draft.want.repair
     lately = [at for at in draft.history.get(case.node, ()) if at > draft.now - rules.node_repairs_window_s]
     if len(lately) < rules.node_repairs:
@@ -255,7 +258,7 @@ def _node_often_repaired(case: Case, draft: Draft) -> str:
 
 
 def cool_until(case: Case, draft: Draft) -> float:
-    """Return when the next repair for a check may begin: a while after the node's last return."""
+    """Return when the next repair for a failed check may begin: `cooldown_s` after the node's last return."""
     if case.trigger not in (Trigger.FATAL, Trigger.DEGRADED):
         return 0.0
     back = [c.returned for c in draft.cases.of(case.node) if c.returned is not None and not c.is_open]
@@ -263,7 +266,7 @@ def cool_until(case: Case, draft: Draft) -> float:
 
 
 def time_limit(rung: Advice, rules: RepairPolicy) -> float:
-    """Return how many seconds a rung has to help."""
+    """Return how many seconds a rung may take to help."""
     match rung:
         case Advice.RESTART_SERVICE:
             return RESTART_TIMEOUT_S

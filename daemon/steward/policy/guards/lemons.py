@@ -22,19 +22,21 @@ HALVED_S = 14 * 86400.0
 CANDIDATE = 10.0
 """From this score on a piece is proposed for quarantine."""
 TOP = 0.05
-_REPAIRED = {Advice.REPLACE: 5.0, Advice.REBOOT: 2.0, Advice.RESET_GPU: 2.0}
-_HAPPENED = {Blow.NODE_FAIL_OF_MANY: 3.0, Blow.NODE_FAIL: 1.0, Blow.EXCLUDED: 1.0}
+"""How many pieces are its top, as a share of the cluster's nodes."""
+_REPAIR_WEIGHTS = {Advice.REPLACE: 5.0, Advice.REBOOT: 2.0, Advice.RESET_GPU: 2.0}
+_MISHAP_WEIGHTS = {Blow.NODE_FAIL_OF_MANY: 3.0, Blow.NODE_FAIL: 1.0, Blow.EXCLUDED: 1.0}
 _WORDS = {
     Blow.NODE_FAIL_OF_MANY: "failed under a job of several nodes",
     Blow.NODE_FAIL: "failed under a job",
     Blow.EXCLUDED: "excluded by a user",
 }
 _KEPT_OF_ONE = 64
+"""How many mishaps of one piece are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """An event of a score: `points` are the rest of its `weight` at its age."""
+    """One event in a score; `points` is what its age has left of its `weight`."""
 
     at: float
     what: str
@@ -62,24 +64,24 @@ class Lemon:
 
 
 def lemons(memory: Memory, nodes: int, now: float) -> tuple[Lemon, ...]:
-    """Return all pieces with a score, the worst first; of `nodes` in the cluster, a twentieth are its top."""
+    """Return all pieces with a score, the worst first; `is_top` marks the first `TOP * nodes` of them."""
     pieces = sorted(memory.remedies.keys() | memory.mishaps.keys())
     scored = [lemon for piece in pieces if (lemon := _lemon(piece, memory, now)) is not None]
     ranked = sorted(scored, key=lambda lemon: (-lemon.score, lemon.piece))
     top = max(1, math.ceil(TOP * nodes))
-    return tuple(_ranked(lemon, is_top=place < top) for place, lemon in enumerate(ranked))
+    return tuple(_with_top(lemon, is_top=place < top) for place, lemon in enumerate(ranked))
 
 
-def _ranked(lemon: Lemon, *, is_top: bool) -> Lemon:
-    """Return the piece with its place."""
+def _with_top(lemon: Lemon, *, is_top: bool) -> Lemon:
+    """Return the piece with this `is_top`."""
     return Lemon(piece=lemon.piece, node=lemon.node, score=lemon.score, parts=lemon.parts, is_top=is_top)
 
 
 def _lemon(piece: str, memory: Memory, now: float) -> Lemon | None:
     """Return the score of a piece; None if nothing happened to it lately."""
     repaired = _highest(memory.remedies.get(piece, ()))
-    events = [(r.at, r.node, f"case {r.case}: {r.rung.value} for {r.check}", _REPAIRED[r.rung]) for r in repaired]
-    events += [(m.at, m.node, _WORDS[m.blow], _HAPPENED[m.blow]) for m in memory.mishaps.get(piece, ())]
+    events = [(r.at, r.node, f"case {r.case}: {r.rung.value} for {r.check}", _REPAIR_WEIGHTS[r.rung]) for r in repaired]
+    events += [(m.at, m.node, _WORDS[m.blow], _MISHAP_WEIGHTS[m.blow]) for m in memory.mishaps.get(piece, ())]
     recent = sorted(event for event in events if now - event[0] < KEPT_S)
     if not recent:
         return None
@@ -88,11 +90,11 @@ def _lemon(piece: str, memory: Memory, now: float) -> Lemon | None:
 
 
 def _highest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
-    """Return the highest repair of each case: a case counts once."""
+    """Return the highest repair of each case that counts against the hardware: a case counts once."""
     order = list(Advice)
     found: dict[CaseId, Remedy] = {}
     for one in remedies:
-        before, counts = found.get(one.case), one.rung in _REPAIRED and not is_of_jobs(one.check)
+        before, counts = found.get(one.case), one.rung in _REPAIR_WEIGHTS and not is_of_jobs(one.check)
         if counts and (before is None or order.index(one.rung) > order.index(before.rung)):
             found[one.case] = one
     return list(found.values())

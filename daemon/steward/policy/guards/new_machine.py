@@ -1,7 +1,6 @@
 """The tests of a new machine before jobs reach it.
 
-A repair and a slot of a group bring machines up by tables of their own; the checks and the answers that count are the
-same.
+Cases and slots bring up machines by different tables, and test them in the same way.
 """
 
 from steward.model.action import CheckNow
@@ -22,8 +21,8 @@ _CHECK_EVERY_S = 2.0
 
 def may_be_half_made(machine: Instance | None, key: Key, draft: Draft) -> bool:
     """Return whether the head may have been killed in the middle of this machine's launch."""
-    # a provider that makes a machine in several steps may have stopped between two. A request without a known outcome
-    # counts as never made.
+    # a provider that makes a machine in several steps may have stopped between two steps. A request whose outcome
+    # is unknown counts as never made, and has no time in `asked`.
     return machine is not None and machine.state is InstanceState.PENDING and draft.asked_at(key) is None
 
 
@@ -33,7 +32,7 @@ def ask_checks(node: NodeName, key: Key, why: Why, draft: Draft) -> None:
 
 
 def was_checked(view: AgentView | None, since: float) -> bool:
-    """Return whether the checks that were requested at `since` were answered."""
+    """Return whether the agent has answered a request for checks that was sent after `since`."""
     return view is not None and view.checked_at > since
 
 
