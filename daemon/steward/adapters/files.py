@@ -1,7 +1,7 @@
 """Files and folders on disk, written so that neither a crash nor another user can spoil them.
 
-A file is replaced whole, as bytes or as JSON, by one writer at a time. In root's folders no other user may change
-anything, and what others left is removed safely.
+A file is replaced whole, as text or as JSON. A folder of root's own is checked to be writable by root alone, and a
+tree is removed without following the links in it.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ _OURS = 0o600
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Name `path` in an OSError from this block that names no file."""
+    """Add `path` to an OSError from this block that names no file."""
     try:
         # The error of a write (a full disk) does not name its file.
         yield
@@ -44,7 +44,7 @@ def write_whole(
     """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with named(path), open(new, "w", encoding="utf-8", opener=_made) as file:
+        with named(path), open(new, "w", encoding="utf-8", opener=_open_private) as file:
             file.write(text)
             if owner is not None:
                 os.fchown(file.fileno(), *owner)
@@ -57,7 +57,7 @@ def write_whole(
         new.unlink(missing_ok=True)
 
 
-def _made(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, _OURS)
 
 
@@ -100,9 +100,9 @@ T = TypeVar("T")
 class StateFile(Generic[T]):
     """The state of `whose`, in one file.
 
-    Writers hold `locked()`; readers need no lock, since the file is always whole. Unlike `read_json` it loses nothing:
-    a file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), is an error with a
-    `remedy`. `empty` is the state if there is no file yet.
+    Messages call its owner `whose`. Writers hold `locked()`; readers need no lock, since the file is always whole. A
+    file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), raises Retryable; the
+    message for a damaged one ends with `remedy`. `empty` is the state if there is no file yet.
     """
 
     path: Path
@@ -148,10 +148,10 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def make_own(folder: Path, mode: int = 0o700) -> None:
     """Create the folder if absent, and check that only this user can write in it.
 
-    Raises OSError if it cannot be made or belongs to another user, who could put a link into it.
+    Raises OSError if it cannot be made, belongs to another user or can be written by others.
     """
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
-    # another user who may change the folder could put a link in our way
+    # a user who can write in the folder could put a link there
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError("it is a link or no folder: remove it")
@@ -162,11 +162,9 @@ def make_own(folder: Path, mode: int = 0o700) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove the path, whatever it is, without following a link. Raises OSError.
-
-    `rm` also removes trees nested deeper than Python can descend.
-    """
+    """Remove the path, whatever it is, without following a link. Raises OSError."""
     try:
+        # rm also removes trees nested deeper than Python can descend
         run(("rm", "-rf", "--one-file-system", "--", str(path)), timeout_s=_REMOVE_S)
     except Failed as error:
         raise OSError(str(error)) from error

@@ -82,7 +82,7 @@ def run(
 ) -> Completed:
     """Run a program to its end, in a process group of its own; nothing of the group is left afterwards.
 
-    A program that says `enough` in its error output is ended then, and has done its work.
+    A program is ended as soon as its stderr contains `enough` (empty: never), and then counts as successful.
 
     `env` is laid over this process's environment; `cwd` is the working directory (None: this process's); the program
     inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed (a Retryable) if the program cannot be
@@ -217,7 +217,7 @@ def _kill_group(child: Child) -> None:
 
 
 class _Talk:
-    """Feeds and drains one child; never blocks past the deadline."""
+    """The input and the outputs of one child, moved without blocking past a deadline."""
 
     def __init__(self, child: Child, data: bytes, max_bytes: int, enough: bytes) -> None:
         self._data, self._enough = memoryview(data), enough
@@ -233,12 +233,12 @@ class _Talk:
 
     @property
     def has_enough(self) -> bool:
-        """Return whether the child has said what it is to say."""
+        """Whether the child's stderr contains `enough`."""
         return bool(self._enough) and self._enough in self.out(self._child.stderr)
 
     def until(self, deadline: float) -> bool:
-        """Wait until the child ends or has said enough; return whether that came before the deadline."""
-        # The child's own end counts, not that of its children which hold its pipes.
+        """Wait until the child ends or has printed `enough`; return whether that came before the deadline."""
+        # The child's own end counts, not that of its children, which may hold its pipes open.
         exit_fd = os.pidfd_open(self._child.pid)
         try:
             with selectors.DefaultSelector() as ready:
@@ -263,7 +263,7 @@ class _Talk:
             keys = [key for key, _ in ready.select(left)]
             for key in keys:
                 if key.fileobj is not exit_fd:
-                    self._move(ready, key)
+                    self._transfer(ready, key)
             if any(key.fileobj is exit_fd for key in keys):
                 self._drain_rest()
                 return True
@@ -271,7 +271,7 @@ class _Talk:
                 return True
         return False
 
-    def _move(self, ready: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+    def _transfer(self, ready: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         done = self._write(key.fd) if key.fileobj is self._child.stdin else not self._read(key.fileobj, key.fd)
         if done:
             ready.unregister(key.fileobj)
@@ -301,7 +301,7 @@ class _Talk:
         return bool(chunk)
 
     def _drain_rest(self) -> None:
-        """Read the rest in the pipes after the child's end."""
+        """Read what is left in the pipes after the child's end."""
         for stream in (self._child.stdout, self._child.stderr):
             if stream is None:
                 continue

@@ -47,13 +47,13 @@ log = logging.getLogger(__name__)
 
 _BACKLOG = 512
 _REST_S = 1.0
-"""After an error of the machine's (no descriptor is free)."""
+"""The pause after an error of this machine's, such as no free descriptor."""
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
 MAX_PARKED = 1024
 """How many of a user's surplus connections wait for a moment before they are closed: a program that retries at once
-must not keep us busy."""
+must not keep the agent busy."""
 PARK_S = 0.5
 LINES_PER_S = 100.0
 LINES_AT_ONCE = 128
@@ -66,7 +66,7 @@ Serve = Callable[[Request, int], Awaitable[bytes | None]]
 
 
 class ShimSocket:
-    """The socket at `path`, with limits for each user, so that a broken program cannot starve the others.
+    """The socket at `path`, with limits for each user, so that a broken program cannot starve other users.
 
     A user may have `MAX_PER_USER` connections and send `LINES_AT_ONCE` lines, then `LINES_PER_S`; of these,
     `ASKS_AT_ONCE` asks, then `ASKS_PER_S`. Root (Slurm's own processes) has no limit.
@@ -103,22 +103,23 @@ class ShimSocket:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _admit(self, peer: socket.socket) -> None:
-        """Who has too many connections costs as little as can be: he may open thousands a second."""
+        """Serve the connection; close it later, unread, if its user has too many."""
+        # a surplus connection must cost little: a user may open thousands a second
         _, uid = peer_of(peer)
         self._open[uid] += 1
         if uid == 0 or self._open[uid] <= MAX_PER_USER:
             task = asyncio.get_running_loop().create_task(self._connection(peer, uid))
             self._tasks.add(task)
-            task.add_done_callback(lambda task: self._left(task, uid))
+            task.add_done_callback(lambda task: self._ended(task, uid))
         else:
             parked_s = PARK_S if self._open[uid] <= MAX_PARKED else 0.0
             asyncio.get_running_loop().call_later(parked_s, self._hang_up, peer, uid)
 
     def _hang_up(self, peer: socket.socket, uid: int) -> None:
         peer.close()
-        self._open -= Counter((uid,))  # who has none is kept no more
+        self._open -= Counter((uid,))  # drops users without connections
 
-    def _left(self, task: "asyncio.Task[None]", uid: int) -> None:
+    def _ended(self, task: "asyncio.Task[None]", uid: int) -> None:
         self._tasks.discard(task)
         self._open -= Counter((uid,))
 
@@ -160,7 +161,7 @@ class ShimSocket:
         hangup: "asyncio.Future[bytes]",
         wait_every_s: float | None,
     ) -> None:
-        """Send the answer when it is there, and before that a line every `wait_every_s`; None: only the answer."""
+        """Send `WAIT` every `wait_every_s` (None: never) until the answer is there, then the answer."""
         while not hangup.done():
             await asyncio.wait((answer, hangup), timeout=wait_every_s, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
@@ -185,7 +186,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 def roots(path: Path) -> Path:
-    """Return the path of root's own socket, beside the one for all users, who can fill that one's queue."""
+    """Return the path of root's own socket, beside the socket for all users, whose queue any user can fill."""
     return path.with_name(f"{path.name}.root")
 
 
@@ -255,15 +256,15 @@ def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
     """Write the file of the site's defaults, or remove it if there are none; log a failure to write."""
     # After a failure, jobs start without the site's default.
     text = "".join(f"{line}\n" for line in map(_default_line, defaults) if line)
-    _keep(folder / DEFAULTS, text)
+    _write_or_remove(folder / DEFAULTS, text)
 
 
 def write_warning(folder: Path, warning: str) -> None:
     """Write the sentence that sbatch shows, or remove it if it is empty; log a failure to write."""
-    _keep(folder / WARNING, f"{warning}\n" if warning else "")
+    _write_or_remove(folder / WARNING, f"{warning}\n" if warning else "")
 
 
-def _keep(file: Path, text: str) -> None:
+def _write_or_remove(file: Path, text: str) -> None:
     try:
         if text:
             file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""The program that does what an elastic run needs in its user's name: `python -I -m ... WHAT UID JOB`.
+"""The program that acts for an elastic run as the run's user: `python -I -m ... WHAT UID JOB`.
 
-It begins as root. A process that users can trace must not run among the agent's: so the program first joins the cgroup
-of the job's own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator
-runs in this process, out of its user's reach; sbatch is a program that the user could start there as well.
+It begins as root. A process that its user can trace must not run in the agent's cgroup: so the program first joins the
+cgroup of the job's own script, and so its limits and its end, and then becomes the user for good. The coordinator runs
+in this process, which its user cannot trace; sbatch is a program that the user could start in that cgroup as well.
 """
 
 import json
@@ -33,13 +33,14 @@ _WITH_VALUE: Mapping[str, str] = {
 }
 """Options with a value that a replica must not have, each with the shortest form that getopt accepts."""
 _ALONE: Mapping[str, str] = {"wait": "wait", "test-only": "te", "parsable": "pars", "hold": "hold"}
+"""The same for options without a value."""
 _LETTERS, _LETTERS_ALONE = ("w", "F", "b"), ("W", "H")
 _LINE = re.compile(rb"#SBATCH\s+(.*)")
 
 
 def for_replica(words: Sequence[str]) -> list[str]:
-    """Return the words without the options, and their values, that a replica must not have."""
-    return list(_kept(iter(words)))
+    """Return sbatch's arguments without the options (and their values) that a replica must not have."""
+    return list(_allowed_words(iter(words)))
 
 
 def script_for_replica(script: bytes) -> bytes:
@@ -65,14 +66,14 @@ def _line_for_replica(line: bytes, said: bytes) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _kept(words: Iterator[str]) -> Iterator[str]:
+def _allowed_words(words: Iterator[str]) -> Iterator[str]:
     for word in words:
         name, equals, _ = word.removeprefix("--").partition("=")
         if word.startswith("--"):
-            if _is(name, _WITH_VALUE):
+            if _is_one_of(name, _WITH_VALUE):
                 if not equals:
                     next(words, "")
-            elif not _is(name, _ALONE):
+            elif not _is_one_of(name, _ALONE):
                 yield word
         elif word[:1] == "-" and word[1:2] in _LETTERS:
             if len(word) == 2:
@@ -81,7 +82,7 @@ def _kept(words: Iterator[str]) -> Iterator[str]:
             yield word
 
 
-def _is(name: str, options: Mapping[str, str]) -> bool:
+def _is_one_of(name: str, options: Mapping[str, str]) -> bool:
     return any(option.startswith(name) and name.startswith(least) for option, least in options.items())
 
 
@@ -99,7 +100,7 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
     script = _script_of(job, uid, asked["token"])
     if what == "coordinate":
         _leave_starter()
-    _join(script)
+    _join_cgroups(script)
     become(uid)
     match what:
         case "coordinate":
@@ -116,7 +117,7 @@ def _script_of(job: JobId, uid: int, token: str) -> int:
 
     Raises OSError if there is none.
     """
-    # Processes left by an earlier run of the job, and another cluster's job of that number, have another token.
+    # Processes of an earlier run of the job, and of another cluster's job with that number, have another token.
     here = [pid for pid, _ in job_processes.processes({job: uid}) if job_processes.owner(Path(f"/proc/{pid}")) == uid]
     pids = sorted(here, key=_began)
     mine = {"STEWARD_ELASTIC_ROLE": "base", "STEWARD_ELASTIC_TOKEN": token}
@@ -153,7 +154,7 @@ def _leave_starter() -> None:
         os.close(number)
 
 
-def _join(pid: int) -> None:
+def _join_cgroups(pid: int) -> None:
     """Move into the cgroups of that process, if they differ from ours."""
     if os.geteuid() != 0:
         return

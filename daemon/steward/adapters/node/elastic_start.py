@@ -1,4 +1,4 @@
-"""The start of an elastic run's coordinator, and the submission of replicas, in its user's name."""
+"""The start of an elastic run's coordinator, and the submission of its replicas, as the run's user."""
 
 import contextlib
 import json
@@ -51,18 +51,18 @@ class ElasticStarter:
     ) -> None:
         """Start the coordinator, and return when it has begun. Raises Failed.
 
-        `listening` is the descriptor of a socket that listens at its port; with None the coordinator makes its own.
+        `listening` is the descriptor of a socket that listens at the coordinator's port; None: it makes its own.
         """
         listed = ",".join(str(size) for size in sizes)
         argv = f"{place.run} --folder {place.folder} --nodes {nodes} --sizes {listed} --grace {grace_s}"
         argv += f" --port {place.port}" if listening is None else f" --listening {listening}"
-        self._do("coordinate", place, {"argv": argv}, START_S, () if listening is None else (listening,))
+        self._run_child("coordinate", place, {"argv": argv}, START_S, () if listening is None else (listening,))
 
     def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
         """Submit a replica job, unless there is one with that comment. Raises Failed, with sbatch's message."""
-        self._do("submit", place, asked, ORDER_S)
+        self._run_child("submit", place, asked, ORDER_S)
 
-    def _do(
+    def _run_child(
         self, what: str, place: CoordinatorPlace, asked: Mapping[str, str], timeout_s: float, fds: tuple[int, ...] = ()
     ) -> None:
         child = (sys.executable, "-I", "-m", "steward.adapters.node.elastic_child")

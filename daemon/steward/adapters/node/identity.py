@@ -31,7 +31,7 @@ def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
     short = long.split(".")[0]
     if given := named or os.environ.get("SLURMD_NODENAME", ""):
         return NodeName(given)
-    # the short name first, as slurmd does: one call of scontrol tells on nearly every site
+    # the short name first, as slurmd does: on nearly every site one call of scontrol is enough
     for known in (_nodes_on(name, slurm_conf) for name in dict.fromkeys((short, long))):
         if len(known) > 1 and short not in known:
             raise Permanent(f"slurm.conf has several nodes on {long}: set agent.node_name, or start with --node")
@@ -41,7 +41,7 @@ def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
 
 
 def _nodes_on(host: str, slurm_conf: str) -> list[str]:
-    """Return the names of the nodes whose NodeHostname this is; empty if Slurm's commands do not tell."""
+    """Return the names of the nodes whose NodeHostname is `host`; empty if scontrol fails."""
     env = {"SLURM_CONF": slurm_conf} if slurm_conf else None
     try:
         return run(["scontrol", "show", "aliases", host], timeout_s=_ALIASES_S, env=env).text.split()

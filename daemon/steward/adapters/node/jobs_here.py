@@ -47,7 +47,7 @@ class Base:
     uid: int
     nodes: int
     host: NodeName
-    """The host of its script."""
+    """The batch host."""
 
 
 def bases_of(text: str) -> Mapping[JobId, Base]:

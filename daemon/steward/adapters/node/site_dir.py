@@ -66,7 +66,7 @@ def look(folder: Path) -> SiteDir:
         return SiteDir(refused=(f"{folder}: {cause(error)}",))
     if why:
         return SiteDir(refused=(f"{folder}: {why}",))
-    reasons = {folder / name: _why_not(folder / name) for name in names}
+    reasons = {folder / name: _why_not_run(folder / name) for name in names}
     programs = tuple(path for path, reason in reasons.items() if not reason)
     refused = tuple(f"{path.name}: {reason}" for path, reason in reasons.items() if reason)
     over = tuple(f"{path.name}: more than {MAX_CHECKS} checks" for path in programs[MAX_CHECKS:])
@@ -74,7 +74,7 @@ def look(folder: Path) -> SiteDir:
 
 
 def why_not_read(path: Path) -> str:
-    """Return why root must not follow what is written in this file; empty if it may, or there is none."""
+    """Return why root must not trust the content of this file; empty if it may, or if the file cannot be read."""
     try:
         real = path.resolve(strict=True)
         return why_unsafe(real.stat(), "file") or why_unsafe(real.parent.stat(), "directory")
@@ -82,7 +82,7 @@ def why_not_read(path: Path) -> str:
         return ""
 
 
-def _why_not(path: Path) -> str:
+def _why_not_run(path: Path) -> str:
     """Return why the agent (root) must not run this file; empty if it may."""
     if not is_name(path.name):
         return "its name is not made of a-z, 0-9, '_', '.' and '-' (35 at most)"
