@@ -225,8 +225,8 @@ class _Call(Generic[T]):
         """Report the error, as the last step."""
         self._release()
         outcome = self._outcome
-        # The error's traceback refers to this object, and the outcome to the error. Without its reference to the outcome
-        # there is no cycle, and all of them are freed with the caller's reference.
+        # The error's traceback refers to this object, and the outcome to the error. Without a reference back to the
+        # outcome there is no cycle, and all of them are freed with the caller's reference.
         del self._outcome
         if not outcome.done():
             outcome.set_exception(error)

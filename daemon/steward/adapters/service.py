@@ -41,7 +41,7 @@ class SystemdNotifier:
         self._tell("STOPPING=1")
 
     def _tell(self, words: str) -> None:
-        # a service manager that takes nothing must not hold up the daemon: it says later that it lives
+        # a service manager that reads nothing must not hold up the daemon, which sends its next heartbeat soon
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
             sock.settimeout(_NOTIFY_S)
             sock.sendto(words.encode(), self._place)

@@ -1,12 +1,11 @@
-"""The second witness looks whether a live slurmd is behind a node's port.
+"""The second witness: a look at a node's port that tells whether a live slurmd is behind it.
 
 A stopped process still has its connections accepted, by its kernel. So the witness half-closes the connection: a live
 slurmd then closes too, or complains; a frozen one does neither. Tried on slurmd 22.05.8, 24.11.5 and 26.05.5: alive,
 stopped and killed.
 
-Any user can hold more connections to slurmd than it serves. Then it answers as a frozen one does, and once its queue is
-full its kernel drops new connections, as if there were no host: another port of the host tells whether the host is
-there.
+Any user can hold more connections to slurmd than it serves. Then slurmd seems frozen, and once its queue is full the
+kernel drops new connections, as if there were no host: another port of the host tells whether the host is there.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from steward.ports import Retryable
 _Target = tuple[socket.AddressFamily, Any]
 _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 _NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL)
-_OURS = frozenset(
+_OWN_ERRORS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.ENETUNREACH}
 )
 """Errors of this machine that prevent a look, and say nothing about the host."""
@@ -103,7 +102,7 @@ class PortWitness:
 
         Raises Retryable if the resolver does not answer.
         """
-        if not 0 < address.port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
+        if not 0 < address.port < 65536:  # the resolver would take the port modulo 65536, that of another service
             return []
         with contextlib.suppress(OSError, UnicodeError):
             return _resolve(address, socket.AI_NUMERICHOST)
@@ -130,7 +129,7 @@ class PortWitness:
         except _REFUSALS:
             return Witness.REFUSED
         except OSError as error:
-            if error.errno in _OURS:
+            if error.errno in _OWN_ERRORS:
                 raise Retryable(cause(error)) from None
             is_there = isinstance(error, TimeoutError) and error.errno is None and await elsewhere
             return Witness.UNANSWERED if is_there else Witness.SILENT
@@ -142,7 +141,7 @@ class PortWitness:
         connection.shutdown(socket.SHUT_WR)
         try:
             async with asyncio.timeout(self._answer_s):
-                # At the end of the stream as good as with an answer.
+                # The end of the stream counts as an answer, too.
                 await asyncio.get_running_loop().sock_recv(connection, 1)
         except TimeoutError:
             return Witness.UNANSWERED

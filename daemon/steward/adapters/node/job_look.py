@@ -27,8 +27,9 @@ _MIN_FREE_INODES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedProgress:
-    """The content of a progress file. `changed` is the file's time of change (Unix s, this node's clock). A value that the file
-    lacks is None (a checkpoint: empty)."""
+    """The content of a progress file. `changed` is the file's time of change (Unix s, this node's clock).
+
+    A number that the file does not give is None; a checkpoint that it does not give is empty."""
 
     changed: float
     step: int | None = None

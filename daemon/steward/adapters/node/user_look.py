@@ -98,7 +98,7 @@ def tail(path: str, most: int, start: int) -> bytes:
 
 
 def newest(path: str) -> float | None:
-    """Return the time of change of a file, or the newest one of a folder's entries that are not hidden; None if none."""
+    """Return the time of change of a file, or the newest of a folder's entries that are not hidden; None if none."""
     # A link that leads nowhere counts as none.
     seen = os.lstat(path) if os.path.islink(path) and not os.path.exists(path) else os.stat(path)
     if not stat.S_ISDIR(seen.st_mode):

@@ -34,7 +34,7 @@ REBOOT = "steward:reboot"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One type and subnet to try. An empty one leaves the choice to the launch template, or to EC2."""
+    """One type and subnet to try. An empty field leaves the choice to the launch template, or to EC2."""
 
     type: str
     subnet: str
@@ -78,7 +78,7 @@ def request(settings: Ec2Settings, slot: Slot, token: str, offer: Offer) -> Mapp
 
 
 def user_data(settings: Ec2Settings, slot: Slot) -> str:
-    """Return the site's user data with `{node}` and the like filled in; every other brace stays as it is."""
+    """Return the site's user data with `{node}` and the like filled in; other braces stay."""
     text = settings.user_data
     words = {
         "node": slot.node,

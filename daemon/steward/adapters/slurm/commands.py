@@ -11,7 +11,7 @@ from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 MAX_BYTES = 512 << 20
 """The longest answer."""
 _HEAVY = 0.5
-_QUIET = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
+_PLAIN_ENV = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 _NOTHING: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
 """A word that scontrol takes unchanged from a line of its input."""
@@ -20,20 +20,20 @@ _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
 
 class SlurmCommands:
-    """Runs Slurm's commands. Safe to call from several threads.
+    """Slurm's commands, run with one environment and the same limits. Safe to call from several threads.
 
     Every command may take `timeout_s` seconds and answer with `max_bytes`.
     """
 
     def __init__(self, *, conf: str, timeout_s: float, max_bytes: int) -> None:
-        self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
+        self._env = {**_PLAIN_ENV, **({"SLURM_CONF": conf} if conf else {})}
         self._timeout_s, self._max_bytes = timeout_s, max_bytes
         self._version: SlurmRelease | None = None
         self._heavy: dict[tuple[str, ...], str] = {}
 
     def version(self) -> SlurmRelease:
         """Return the version of Slurm."""
-        version = self._version  # another thread may forget it any time
+        version = self._version  # another thread may reset it to None at any time
         if version is None:
             version = self._version = versions.parse(self.run("scontrol", "--version").text)
         return version
@@ -76,7 +76,7 @@ class SlurmCommands:
     def write_all(self, commands: Iterable[Sequence[str]]) -> None:
         """Run scontrol for each list of words.
 
-        Raises as `write` does, for the first refusal; the others are tried, too.
+        Raises as `write` does, for the first refusal, after all of them were tried.
         """
         # scontrol reads a thousand commands from its input in the time of twenty that are started (22.05: 0.9 ms each
         # instead of 3 to 20)
@@ -123,7 +123,7 @@ class SlurmCommands:
             if answer.truncated:
                 raise Retryable(f"the answer of `{' '.join(argv)}` is too long: more than {self._max_bytes} bytes")
         except Retryable:
-            self._version = None  # Slurm may just have been upgraded under us: look again next time
+            self._version = None  # Slurm may just have been upgraded: ask for its version again next time
             raise
         return answer
 
@@ -173,7 +173,7 @@ def nothing_changed(failed: Failed) -> bool:
 
 
 def _completed(error: BaseException | None) -> Completed | None:
-    """Return the command that failed; None if the error is of no command."""
+    """Return how the failed command ended; None if the error does not come from a command."""
     if isinstance(error, Failed):
         return error.completed
     return _completed(error.__cause__) if error is not None else None

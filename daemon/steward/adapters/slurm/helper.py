@@ -1,4 +1,4 @@
-"""A program of ours beside Slurm's library: asked a line at a time, stopped after a failure, started again later."""
+"""A program of ours with Slurm's library: asked a line at a time, stopped after a failure, started again later."""
 
 import os
 import selectors
@@ -14,7 +14,7 @@ from steward.ports import PortError
 
 A = TypeVar("A")
 _AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
-"""The wait is doubled from failure to failure: a slurmctld that has just started may answer late once."""
+"""The first pause after a failure, which each further failure doubles, and the longest."""
 _END_S = 0.2
 _CHUNK = 1 << 18
 
@@ -24,7 +24,7 @@ class _NoAnswer(OSError):
 
 
 class Helper:
-    """Such a program. Safe to call from several threads; the process ends with ours, or with `close`."""
+    """The process of such a program. Safe to call from several threads; the process ends with ours, or with `close`."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
-"""Slurm's power states, read from a node and asked of slurmctld.
+"""Slurm's power states: read from a node, and set through slurmctld.
 
 Facts, tried on real 22.05.8 and 24.11.5:
 
 - With `SuspendTime=INFINITE` (the default) power saving is off: `state=power_up` is accepted and nothing happens.
 - `power_up` sent while a node still powers down is accepted and lost.
 - `power_down_force` does not take back a `power_up` for which Slurm has not run ResumeProgram yet (it does so every
-  `power_save_interval`, 10 s): the node powers down and then up. Given again and again it does so for ever.
+  `power_save_interval`, 10 s): the node powers down and then up, each time that the command is given.
 - A second `power_up` while a node is POWERING_UP leaves POWER_UP on it for as long as it is up: it has registered and
   runs jobs. Only with POWERED_DOWN does POWER_UP mean that Slurm has not begun. Powered down, such a node comes up once
   more before it stays down.

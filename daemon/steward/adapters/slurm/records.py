@@ -25,9 +25,9 @@ _HIDDEN_BASE = {
     "SPECIAL_EXIT": JobState.PENDING,
     "RESV_DEL_HOLD": JobState.PENDING,
 }
-"""22.05 prints only the flag: these go with one base state."""
+"""The base state of each flag that 22.05 prints in its place."""
 OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
-"""Before its end a job's `end_time` is only the end of its time limit."""
+"""The states of an ended job: only in these `end_time` is its end, and not that of its time limit."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
 _UNAVAILABLE = re.compile(r"ReqNodeNotAvail,[ _]?UnavailableNodes:([^ ]+)")
@@ -125,7 +125,7 @@ class _OfQuotas(TypedDict):
 
 
 def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
-    """Return the fields for quotas of a job's record. `has`: the fields about allocation count."""
+    """Return the fields for quotas of a job's record. `has`: the job has nodes, so that its allocation counts."""
     total = _is_total(of)
     return {
         "requested": _shared(of["requested"]),
@@ -154,8 +154,8 @@ def _is_total(of: Mapping[str, str]) -> bool:
 
 def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
     """Return the array and the task."""
-    # once all its waiting tasks were cancelled one by one, the record that stood for them stands for none: it is a job
-    # of its own, as squeue shows it
+    # an array's record of which all waiting tasks were cancelled one by one stands for no task: it counts as a job of
+    # its own, as in squeue
     if of["array_job_id"] in ("", "0") or not (of["array_task"] or of["array_tasks"]):
         return None, None
     return JobId(int(of["array_job_id"])), int(of["array_task"]) if of["array_task"] else None
@@ -187,13 +187,13 @@ def partitions_of(text: str) -> frozenset[str]:
     return frozenset(each for each in words_in(text) if not each.startswith(DEEP_PREFIX))
 
 
-_BETWEEN = re.compile(r",(?![^()]*\))")
+_COMMA = re.compile(r",(?![^()]*\))")
 _USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
 
 
 def in_use(text: str) -> str:
     """Return the GRES of a node that are in use, as `gpu:a100:4`; empty if there are none."""
-    kinds = [match for word in _BETWEEN.split(text) if (match := _USED.fullmatch(word.strip()))]
+    kinds = [match for word in _COMMA.split(text) if (match := _USED.fullmatch(word.strip()))]
     return ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
 
 
@@ -224,9 +224,9 @@ def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:
 
 
 def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
-    """Return whether the fields about allocation count."""
-    # slurmctld keeps them for a while in the record of a requeued job that waits, and text tells there what a job that
-    # never ran had asked for
+    """Return whether the job has or had nodes in this run, so that the fields about its allocation count."""
+    # slurmctld keeps the old ones for a while in the record of a requeued job that waits, and text shows there what a
+    # job that never ran had asked for
     return state is not JobState.PENDING and bool(nodes)
 
 
@@ -256,7 +256,7 @@ def tasks_at_once(text: str) -> int:
 
 def hold_reason(word: str, description: str) -> str:
     """Return the reason of a hold."""
-    # Slurm calls its own holds `JobHeldUser` too; only the description tells (`launch failed requeued held`)
+    # Slurm calls its own holds `JobHeldUser` too; only the description tells them apart (`launch failed requeued held`)
     return description if word == "JobHeldUser" and description else word
 
 

@@ -1,9 +1,9 @@
-"""Reservations of deep checks: what `scontrol show reservations` prints, and the words that make one.
+"""Reservations of deep checks and kept nodes: read from `scontrol show reservations`, and the words that make one.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5 (docs/decisions/0020): a reservation with IGNORE_JOBS is made at once
-over busy and drained nodes, keeps jobs of others off its nodes at once and lets running ones go on; where the partition
-is DOWN no job starts in it either, so a deep check brings its own hidden partition; a reconfigure drops that partition
-and the job in it, never the reservation.
+over busy and drained nodes, keeps other users' jobs off its nodes at once and lets running ones go on; in a partition
+that is DOWN no job starts, not even in the reservation, so a deep check has a hidden partition of its own; a
+reconfigure drops that partition and its job, never the reservation.
 """
 
 import re
@@ -134,10 +134,10 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
 
 
 def script(argv: Sequence[str], sbatch: str) -> bytes:
-    """Return the batch script of a deep check: one task a node; a failing node does not end the others.
+    """Return the batch script of a deep check: one task a node; a failed task does not end the others.
 
     The tasks know each other by a secret that only they have, so that no user's program can pass for one of them. The
-    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, if the nodes have that.
+    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, if the nodes have that file.
     """
     words = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
     lines = (

@@ -1,4 +1,4 @@
-"""The rules that both adapters check before they write to Slurm: may the node or job be changed, and its name."""
+"""The rules that both adapters check before they write to Slurm: may a node or job be changed, and by what id."""
 
 import math
 import re
@@ -53,11 +53,11 @@ def is_the_run(job: Job, restart: int | None) -> None:
 
 
 def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = None) -> None:
-    """Raise Stale if the job waits already, or its user or its success ended it: Slurm would run it again.
+    """Raise Stale if the job is pending, was cancelled or completed: Slurm would run it again.
 
-    A job that waits may be requeued if one of its other `parts` is left over. Success after `told_at` does not count:
-    the job was told to make room. Raise Retryable while it cleans up and does not show what it will be (22.05): its
-    user may have cancelled it.
+    A pending job may be requeued if one of its other `parts` is left over, and a job that completed after `told_at`,
+    when it was told to make room. Raise Retryable while it cleans up without showing its final state (22.05): its user
+    may have cancelled it.
     """
     if job.is_pending and not any(part.is_left_over for part in parts):
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")

@@ -5,12 +5,13 @@ and whole records. So all texts are separated by a random word, new each time, t
 where no user can read it. The rest are numbers, states and names of nodes, which are checked: Odd is raised for
 anything else.
 
-Missing are: the request of a running job, a state under a flag, whether the job is expedited, the node counts that it
-takes, and whether its memory is for each CPU (squeue prints the amount alone). `steward doctor` says what that changes.
+The text lacks: the request of a running job, the state of a job with a flag, whether the job is expedited, the node
+counts that it takes, and whether its memory is for each CPU (squeue prints the amount alone). `steward doctor` says
+what that changes.
 
-squeue (22.05, 24.11, 26.05) prints pending tasks of an array that are separate already as one line, unless it is told
-to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:
-it has each task's excluded nodes, which the long format of 22.05 cannot print, and all ids.
+squeue (22.05, 24.11, 26.05) prints the pending tasks of an array as one line, even those that are records of their own
+already; with `--array` it prints each waiting task. So a second, short list goes with the first: it has each task's
+excluded nodes, which the long format of 22.05 cannot print, and all ids.
 """
 
 import re
@@ -137,7 +138,7 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
     """Return the job of a record. Raises Odd.
 
     `times`: how often the short list has its id. `exclusive`: the word for a job that shares its nodes with no other
-    one. Of a state and its flag the text has only one.
+    one. squeue prints either a state or its flag.
     """
     head, *texts = record.split("\0")
     plain = head.split("|")

@@ -1,7 +1,7 @@
-"""Open the database: SQLite in WAL mode by default, or any that SQLAlchemy knows by URL. Make its tables at first.
+"""Open the database: SQLite in WAL mode by default, or any that SQLAlchemy knows by URL. Make missing tables.
 
-SQLite runs with `synchronous=FULL`: each commit reaches the disk before any action, so that not even a power cut can
-lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an NVMe
+SQLite runs with `synchronous=FULL`: each commit reaches the disk before any action, so that not even a power cut
+loses the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an NVMe
 disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
 """
 
@@ -32,7 +32,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def open_engine(url: str) -> Engine:
-    """Return an engine whose database has today's tables.
+    """Return an engine whose database has the tables of `REVISION`.
 
     Raises Permanent for a bad URL or tables of another revision, Retryable if it cannot be opened or written now.
     """

@@ -20,12 +20,12 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _AT_START = (*_DAMAGE, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
 """In a file that is not in use yet, "unsupported file format" is damage as well."""
 _LOOK_S = 10.0
-"""A file that cannot be checked as a whole in this time is used; a bad page is found when it is needed."""
+"""The time limit of the check of a whole file. After it the file is used; a bad page is found when it is read."""
 _KEPT_FILES = 5
 _STAMP, _STAMPED = "%Y%m%d-%H%M%S", 15
 """The time in the name of a file that was set aside, and its length."""
 _BESIDE = ("-wal", "-shm")
-_GAPS, _LAST_ROW = 10_000, 1 << 62
+_MOST_GAPS, _LAST_ROW = 10_000, 1 << 62
 
 
 def is_damage(error: DBAPIError) -> bool:
@@ -65,7 +65,7 @@ def _unsound(connection: sqlite3.Connection) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """The fate of a damaged file: its new name, the new one's rows, and whether all rows of memory were readable."""
+    """The result of a repair: the bad file's new name, the new file's rows, and whether all of memory was readable."""
 
     bad: Path
     rows: int
@@ -183,7 +183,7 @@ def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[in
     """Yield the table's rows by number; step over unreadable ones, ever wider until a row can be read."""
     query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
     after, step = -1, 1
-    while gaps[0] < _GAPS and after < _LAST_ROW:
+    while gaps[0] < _MOST_GAPS and after < _LAST_ROW:
         try:
             for number, *row in old.execute(query, (after,)):
                 after, step = number, 1
@@ -195,7 +195,7 @@ def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[in
 
 
 def _drop_halves(made: sqlite3.Connection) -> None:
-    """Remove sections with lost rows as a whole: a cluster without some of its slots would end their machines."""
+    """Remove all sections of `TOGETHER`: a cluster without some of its slots would end their machines."""
     for sections in TOGETHER:
         made.executemany("DELETE FROM memory WHERE section = ?", [(section,) for section in sorted(sections)])
 

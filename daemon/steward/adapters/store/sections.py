@@ -18,9 +18,9 @@ TOGETHER = (
     frozenset({"cluster", "groups", "slots", "gates", "ended", "strays", "operations", "client_tokens"}),
     frozenset({"quotas", "scheduler", "quota_jobs", "quota_writes"}),
 )
-"""Sections of which a part is worse than nothing: machines of a lost slot would be ended, with the jobs on them.
+"""Groups of sections that are read whole or not at all: without a lost slot its machine would be ended, with its jobs.
 
-Without all of it nothing is ended, and a person sets it again.
+Without the whole group nothing is ended, and a person sets it again.
 """
 
 
@@ -54,14 +54,14 @@ def changes(before: Memory, after: Memory) -> Changes:
 def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, ...]]:
     """Return the memory from (section, key, body) rows, and the unreadable ones as "memory row SECTION KEY: why".
 
-    An unreadable row is left out, and with it the sections that make sense only with it.
+    An unreadable row is left out, and with it all sections of its group in `TOGETHER`.
     """
     parts: dict[str, Any] = {section: {} for section in _SECTIONS if _is_mapping(section)}
     lost: list[str] = []
     halves: set[str] = set()
     for section, key, text in stored:
         if section not in _HINTS:
-            continue  # a newer Steward's
+            continue  # written by a newer Steward
         try:
             value = decode(_value_type(section), json.loads(text))
             if key == _WHOLE:

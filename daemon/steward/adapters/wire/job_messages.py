@@ -1,6 +1,6 @@
 """Messages between agent and head on opted-in jobs. Input is hostile. Times travel as ages, so no clocks are compared.
 
-They are about waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
+Their subjects: waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
 past, the collected stacks of its tasks, and the jobs that the site opts in by default.
 """
 

@@ -1,7 +1,7 @@
 """Orders that an agent carries out, and their results: actions, sent as they are, and a look at another node's slurmd.
 
-Input is hostile until it is read. The order of a setup holds the whole cluster's resource_config
-and may be longer than a frame: it travels compressed, in parts.
+Input is hostile until it is read. The order of a setup holds the whole cluster's resource_config and may be longer than
+a frame: it travels compressed, in parts.
 """
 
 import base64

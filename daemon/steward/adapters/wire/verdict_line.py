@@ -76,8 +76,8 @@ def _plain(text: str) -> str:
 
 LIMIT_S = 2.0
 """The time limit of the question. The agent answers from memory, in milliseconds, but a machine on which a job just
-died is busy (core files, many processes that end), and ft_launcher waits 60 s. An agent that takes longer than this is
-frozen, or the machine is."""
+died is busy (core files, many processes that end), and ft_launcher waits 60 s. An agent that takes longer is frozen,
+or its machine is."""
 
 
 def ask_verdict(agent: Path, *, limit_s: float = LIMIT_S) -> Verdict:
