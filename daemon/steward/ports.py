@@ -224,7 +224,7 @@ class ProviderPort(Protocol):
         """
 
     def terminate(self, instance: InstanceId) -> None:
-        """End an instance; one that is unknown or already gone is success."""
+        """End an instance; success if it is unknown or gone."""
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         """Reboot an instance (same instance id, new boot id); the same token reboots once."""
@@ -336,7 +336,7 @@ class SitePort(Protocol):
         """
 
     def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
-        """Return the alarms that fire, of those named. Raises Retryable if the site's command cannot say."""
+        """Return which of these alarms fire. Raises Retryable if the site's command cannot say."""
 
 
 class WitnessPort(Protocol):

@@ -1,4 +1,4 @@
-"""Files and folders on disk, written so that neither a crash nor another user can spoil them.
+"""Files and folders on disk, written so that neither a crash nor another user can corrupt them.
 
 A file is replaced whole, as text or as JSON. A folder of root's own is checked to be writable by root alone, and a
 tree is removed without following the links in it.

@@ -1,4 +1,4 @@
-"""Limits the rate of log lines of one kind, so that a caller who provokes them cannot fill the disk."""
+"""A limit on the rate of log lines of one kind, so that a caller who provokes them cannot fill the disk."""
 
 import logging
 import time

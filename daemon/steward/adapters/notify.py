@@ -78,7 +78,7 @@ def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> Emai
 # forbids (NoNewPrivileges).
 
 _REFUSED = 500
-"""The SMTP codes from which another try is useless (RFC 5321, 4.2.1)."""
+"""The lowest SMTP code after which another try is useless (RFC 5321, 4.2.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

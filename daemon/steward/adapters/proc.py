@@ -1,4 +1,4 @@
-"""Processes of this machine as /proc shows them, named so that a reused pid is never confused."""
+"""Processes of this machine as /proc shows them, named so that a reused pid is never taken for the process before."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Runs other programs: argv lists, always with a time limit and an output limit, never a shell."""
+"""Run other programs: by argv, always with a time limit and an output limit, never through a shell."""
 
 import io
 import os
@@ -49,7 +49,7 @@ class Completed:
 
 
 class Failed(Retryable):
-    """A program could not be started, ran out of time or ended with a non-zero status (in `completed`)."""
+    """An error of a program that did not start, ran out of time, or ended with a bad status (then in `completed`)."""
 
     def __init__(self, message: str, completed: Completed | None = None) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ Child = subprocess.Popen[bytes]
 
 
 class Left(Failed):
-    """A program was killed but hangs in the kernel and is left behind. `child` is to be collected with `end`."""
+    """An error of a program that was killed, but hangs in the kernel: collect `child` later with `end`."""
 
     def __init__(self, message: str, child: Child) -> None:
         super().__init__(message)
@@ -208,7 +208,7 @@ def show(text: str) -> str:
 
 
 def _kill_group(child: Child) -> None:
-    """Kill the child's group, also after a normal end, with all that the program left behind in it."""
+    """Kill the child's group, even after a normal end: the program may have left processes in it."""
     try:
         # The child is not reaped yet, so its process group id cannot belong to another program.
         os.killpg(child.pid, signal.SIGKILL)

@@ -276,7 +276,8 @@ def _write_or_remove(file: Path, text: str) -> None:
 
 
 def _default_line(one: SiteDefault) -> str:
-    """Return the line of a default; empty for one that no job can match, since Slurm's names have no blanks."""
+    """Return the line of a default; empty, with a warning in the log, for one that no job can match."""
+    # Slurm's names have no blanks.
     words = {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text}
     if not all(_PLAIN.match(word) for word in words.values()):
         log.warning("site's default ignored why='a name has blanks or is not ASCII' is=%r", words)

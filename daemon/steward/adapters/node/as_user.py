@@ -1,4 +1,4 @@
-"""Looks at users' files with the users' own rights, in a child process that can be killed.
+"""Look at users' files with the users' own rights, in a child process that can be killed.
 
 A user's path may lead anywhere, also to a file system that does not answer. A child that hangs in the kernel is left
 behind, and collected once the kernel lets it go.

@@ -44,7 +44,7 @@ def for_replica(words: Sequence[str]) -> list[str]:
 
 
 def script_for_replica(script: bytes) -> bytes:
-    """Return the script without those options in its `#SBATCH` lines; a line that cannot be parsed stays as it is."""
+    """Return the script without such options in its `#SBATCH` lines; lines that cannot be parsed stay."""
     lines = script.split(b"\n")
     for number, line in enumerate(lines):
         if number and line.strip() and not line.startswith(b"#"):
@@ -113,7 +113,7 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
 
 
 def _script_of(job: JobId, uid: int, token: str) -> int:
-    """Return the process of the base's script, or the oldest one that has its environment with the run's token.
+    """Return the oldest process of the base job that has the run's token in its environment: its script.
 
     Raises OSError if there is none.
     """
@@ -128,7 +128,8 @@ def _script_of(job: JobId, uid: int, token: str) -> int:
 
 
 def _began(pid: int) -> float:
-    """Return when the process began, in ticks; process numbers wrap, so that a lower one may be younger."""
+    """Return when the process began, in clock ticks; infinity if it has gone."""
+    # Process ids wrap: a lower one may be younger.
     seen = proc.look(pid)
     return float("inf") if seen is None else float(seen.process.started)
 
@@ -269,7 +270,7 @@ def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
 
 
 def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
-    """Return the GPUs for `nodes` nodes, in proportion to the base job's `--gpus`; empty if it did not use that."""
+    """Return the GPUs for `nodes` nodes, in proportion to the base job's `--gpus`; empty if the base did not use `--gpus`."""
     over = theirs.get("SLURM_JOB_NUM_NODES", "")
     parts = [_GPUS.match(part) for part in theirs.get("SLURM_GPUS", "").split(",")]
     if not _NUMBER.match(over) or not int(over) or not all(parts):

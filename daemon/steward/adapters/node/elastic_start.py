@@ -81,10 +81,11 @@ def said_by(error: Failed) -> str:
 
 
 def listen(among: Sequence[int] = _PORTS) -> socket.socket:
-    """Return a socket that listens at a free port of all addresses, so that no other user takes the port meanwhile.
+    """Return a socket that listens at a free port of all addresses.
 
     Raises Retryable if `TRIES` random tries find none.
     """
+    # It listens from now on, so that no other user takes the port before the coordinator runs.
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     for number in random.SystemRandom().sample(range(len(among)), min(TRIES, len(among))):
         with contextlib.suppress(OSError):

@@ -209,6 +209,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _path(value: Any) -> str:
-    """Return the path if it is absolute and printable, since it becomes a variable of the next run; else empty."""
+    """Return the path if it is absolute and printable; else empty."""
+    # It becomes an environment variable of the next run.
     fits = isinstance(value, str) and value.startswith("/") and printable(value, MAX_PATH) == value
     return value if fits else ""

@@ -181,7 +181,7 @@ class Stepds:
         return title[2].decode("ascii", "replace")
 
     def _title(self, seen: Seen) -> re.Match[bytes] | None:
-        """Return the title of a slurmstepd of any cluster; None if the process is none."""
+        """Return the title of a slurmstepd of any cluster; None for another process."""
         pid = seen.process.pid
         if seen.dead or not self._is_stepd(pid):
             return None  # reading the memory of a user's process may hang

@@ -114,7 +114,9 @@ _STATES = {
 _NEXT_OFFER = (Ec2RefusalKind.CAPACITY, Ec2RefusalKind.QUOTA, Ec2RefusalKind.NOT_OFFERED)
 """Refusals that concern one type or subnet: another one may be available."""
 _ASKED_FOR = ("Client.UserInitiatedShutdown", "")
+"""EC2's reason codes for an end that was requested."""
 _TAKEN_AWAY = ["marked-for-termination", "marked-for-stop"]
+"""The status codes of spot requests whose instances EC2 is about to reclaim."""
 
 
 class Ec2Provider:

@@ -62,7 +62,7 @@ from steward.model.reservation import Reservation
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 _COMMENT_S = 2.0
-"""A comment that takes longer is written another time: slurmctld may delay it by 5 s."""
+"""The time limit of a comment, which slurmctld may delay by 5 s: it is tried again later."""
 _SIGNAL_S = 3.0
 _RETRYING = "transitional state, retrying"
 """The words of `scancel --verbose` before it waits 5 s and sends the signal once more."""

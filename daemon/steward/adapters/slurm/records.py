@@ -217,7 +217,8 @@ def node_state(words: Sequence[str]) -> tuple[NodeBase, frozenset[str]]:
 
 
 def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:
-    """Return whether the node is out of service, so that its reason counts: 24.11 keeps that of a resumed node."""
+    """Return whether the node is out of service, so that its reason counts."""
+    # Slurm 24.11 keeps the reason of a resumed node.
     return base in (NodeBase.DOWN, NodeBase.ERROR, NodeBase.UNKNOWN) or bool(
         flags & {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
     )

@@ -21,7 +21,7 @@ _FEATURE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> None:
-    """Raise Stale, with the reason, if one of them was taken out of service by a person, or is unknown."""
+    """Raise Stale, with the reason, if one of these nodes was taken out of service by a person, or is unknown."""
     for name in wanted:
         node = nodes.get(name)
         if node is None:
@@ -31,7 +31,7 @@ def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> 
 
 
 def may_give_back(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName], mark: Mark, command: str) -> None:
-    """Raise Stale unless each of them is out of service with `mark`, or `command`, as its reason."""
+    """Raise Stale unless each of these nodes is out of service with `mark`, or `command`, as its reason."""
     for name in wanted:
         _may_give_back(nodes.get(name), name, mark, command)
 
@@ -47,7 +47,7 @@ def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) 
 
 
 def is_the_run(job: Job, restart: int | None) -> None:
-    """Raise Stale if the job is not in the run with the restart count `restart`; None: any run will do."""
+    """Raise Stale if the job is not in the run with the restart count `restart` (None: any run)."""
     if restart is not None and job.restarts != restart:
         raise Stale(f"job {job.id} was restarted meanwhile (restart {job.restarts}, not {restart}): left alone")
 
@@ -142,7 +142,7 @@ def limit_minutes(job: Job, limit_s: float, longest: int | None) -> int | None:
 
 
 def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tuple[list[NodeName], list[NodeName]]:
-    """Return the nodes to delete, and those that have jobs; only nodes that registered themselves are among them."""
+    """Return the dynamic nodes to delete, and those that have jobs; leave out nodes of slurm.conf."""
     # Slurm 22.05 also deletes a node of slurm.conf, and crashes later because of that
     known = [nodes[name] for name in sorted(set(wanted)) if name in nodes and nodes[name].is_dynamic]
     return [node.name for node in known if not node.is_busy], [node.name for node in known if node.is_busy]

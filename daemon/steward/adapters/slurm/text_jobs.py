@@ -267,7 +267,7 @@ def _limit(text: str) -> float | None:
 
 
 def _exit_status(text: str) -> int:
-    """Return the wait status: 22.05 prints that, later ones print code and signal."""
+    """Return the wait status: 22.05 prints that, later releases print code and signal."""
     code, colon, signal = text.partition(":")
     if not colon:
         return _number(text) & ~records.CORE_DUMPED

@@ -64,7 +64,7 @@ def _shown(url: URL) -> str:
 
 
 def _make_private(url: URL) -> None:
-    """Let only the owner read the file and those beside it: they tell of every user's jobs."""
+    """Let only the owner read the database's files, which name every user's jobs."""
     # SQLite has written no row into a new file yet
     for end in ("", "-wal", "-shm"):
         with contextlib.suppress(OSError):

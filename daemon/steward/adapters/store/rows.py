@@ -136,7 +136,7 @@ def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float
 
 
 def failures(connection: Connection, *, since: float, until: float) -> dict[str, str]:
-    """Return the errors of the keys whose newest outcome is one."""
+    """Return the error of each key whose newest outcome is a failure."""
     table, is_young = journal_table, journal_table.c.outcome_at.between(since, until)
     # few of thousands of outcomes are failures
     ever = select(table.c.key).where(is_young, table.c.error != "")

@@ -41,7 +41,7 @@ class Fine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The answer that nothing is known of the node, and `why`."""
+    """The answer that the node's health is not known, and `why`."""
 
     why: str
 
