@@ -98,7 +98,7 @@ class SlurmPort(Protocol):
         """Write `text` as Steward's part of the job's admin comment, behind the parts of other tools.
 
         `text` is one line that begins with `steward: `; for any other text, raises Permanent. Raises Retryable while
-        the job is completing, Stale if it has ended.
+        the job is completing, Stale if it has ended and has no record in the accounting.
         """
 
     def partitions(self) -> Mapping[str, Partition]:

@@ -270,7 +270,7 @@ def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
 
 
 def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
-    """Return the GPUs for `nodes` nodes, in proportion to the base job's `--gpus`; empty if the base did not use `--gpus`."""
+    """Return the GPUs for `nodes` nodes, in proportion to the base's `--gpus`; empty if the base had no `--gpus`."""
     over = theirs.get("SLURM_JOB_NUM_NODES", "")
     parts = [_GPUS.match(part) for part in theirs.get("SLURM_GPUS", "").split(",")]
     if not _NUMBER.match(over) or not int(over) or not all(parts):

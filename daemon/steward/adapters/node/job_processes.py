@@ -50,7 +50,8 @@ def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> lis
 
 def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
     """Return the job of a process, by its cgroup or else by its environment; None if it has none."""
-    # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: only for own jobs.
+    # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: it counts for that
+    # user's jobs.
     if (job := _job_in(_JOB, process / "cgroup")) in users:
         return job
     uid = owner(process)

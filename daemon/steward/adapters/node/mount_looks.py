@@ -66,7 +66,7 @@ class MountLooks:
             for path in paths:
                 children[path] = _start(path)
         finally:
-            # Also after a failed start, which must not lose the children before it.
+            # After a failed start, too: the children that were started before must not be lost.
             told = _await(children, timeout_s)
             self._left |= {path: child for path, child in children.items() if path not in told}
         self._kill()

@@ -152,7 +152,7 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Resource temporarily unavailable|Temporarily unable", Retryable),
     (r"Zero Bytes were transmitted", Retryable),
     (r"MUNGE|[Aa]uthentication|credential", Retryable),
-    # sacctmgr's
+    # texts of sacctmgr
     (r"Job\(s\) active, cancel job|have these as their Default QOS|You gave a bad qos", Stale),
     (r"no TRES known by type|Unknown (option|condition)|Invalid (qos|value)|You must be a (super|coord)", Permanent),
     (r"Requested operation is presently disabled", Permanent),

@@ -143,8 +143,9 @@ def _as_minutes(match: re.Match[str]) -> int:
 
 # How our partitions get into Slurm: the file is replaced, Slurm reads it again, and its partitions are checked.
 #
-# Nothing but what slurmctld is known to survive is written. Reading the configuration again sets every partition to the
-# state in its line (tried on 22.05.8, 24.11.5 and 26.05.5): what people or `set_gate` had set is put back at once.
+# Only text that slurmctld is known to survive is written. Reading the configuration again sets every partition to the
+# state in its line (tried on 22.05.8, 24.11.5 and 26.05.5): states that people or `set_gate` had set are restored at
+# once.
 
 _AGAIN_S = 0.1
 

@@ -226,8 +226,8 @@ def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:
 
 def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
     """Return whether the job has or had nodes in this run, so that the fields about its allocation count."""
-    # slurmctld keeps the old ones for a while in the record of a requeued job that waits, and text shows there what a
-    # job that never ran had asked for
+    # slurmctld keeps these fields for a while in the record of a requeued job that waits, and squeue shows in them what
+    # a job that never ran asked for
     return state is not JobState.PENDING and bool(nodes)
 
 
@@ -238,8 +238,8 @@ def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> 
 
 def most_nodes(most: int, count: int, *, is_total: bool) -> int:
     """Return the most nodes that the job takes; 0 if it takes only its own count."""
-    # Slurm tells this of many jobs that take no more nodes than they ask for; for a total it is the number of nodes
-    # that may share it (`-N1 --gpus=2`)
+    # Slurm gives a maximum for many jobs that take no more nodes than they ask for; for a request of the whole job it
+    # is the number of nodes that may share the request (`-N1 --gpus=2`)
     return most if most > count or is_total else 0
 
 

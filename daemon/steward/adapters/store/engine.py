@@ -41,7 +41,7 @@ def open_engine(url: str) -> Engine:
         engine = create_engine(parsed)
     except (NoSuchModuleError, ImportError) as error:
         raise Permanent(f"database {_shown(parsed)}: {error}; install the driver of its dialect") from error
-    except (ArgumentError, TypeError):  # its text quotes what comes after the `?`
+    except (ArgumentError, TypeError):  # the error's text quotes what comes after the `?`
         raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
@@ -52,7 +52,7 @@ def open_engine(url: str) -> Engine:
 def _parsed(url: str) -> URL:
     try:
         return make_url(url)
-    except (ArgumentError, ValueError):  # its text may quote a part of the password
+    except (ArgumentError, ValueError):  # the error's text may quote a part of the password
         raise Permanent(f"the database's address is not a SQLAlchemy URL: {_REMEDY}") from None
 
 
@@ -94,8 +94,8 @@ def _revision(connection: Connection) -> str | None:
 
 def _make(connection: Connection) -> None:
     """Make the tables, the revision last."""
-    # MariaDB keeps each table as it is made, so an interrupted start continues here; a table of such a name from before
-    # is another program's, and an error
+    # MariaDB keeps each table as it is made, so an interrupted start continues here; a table with one of these names
+    # from before our first start is another program's, and an error
     begun = inspect(connection).has_table(VERSION.name)
     VERSION.create(connection, checkfirst=begun)
     metadata.create_all(connection, checkfirst=begun)

@@ -87,10 +87,15 @@ class AskLine:
     status: WaitStatus
     nodes: Annotated[Folded, Sparse()] = ""
     age: Annotated[Count | None, Sparse()] = None
+    """The seconds that the step had run; None: not known."""
     replay: Annotated[bool, Given()] = True
+    """Whether the step can run again; False if its input is gone."""
     own: Annotated[bool, Given()] = False
+    """Whether the step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Given()] = False
+    """Whether Slurm lost the batch script before it began."""
     script_unbegun: Annotated[bool, Given()] = False
+    """Whether a failure on the node came before the batch script could begin."""
 
 
 _OPTED, _ASK, _EXIT, _LOG = FrameCodec(OptedLine), FrameCodec(AskLine), FrameCodec(ExitLine), FrameCodec(LogLine)
