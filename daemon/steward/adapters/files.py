@@ -18,7 +18,7 @@ from steward.adapters.process import Failed, run
 from steward.model.text import cause
 from steward.ports import Retryable
 
-_OURS = 0o600
+_PRIVATE_MODE = 0o600
 """The mode of Steward's files: they name every user's jobs, and lie in folders that all users can enter."""
 
 
@@ -35,7 +35,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 def write_whole(
-    path: Path, text: str, *, mode: int = _OURS, sync: bool = False, owner: tuple[int, int] | None = None
+    path: Path, text: str, *, mode: int = _PRIVATE_MODE, sync: bool = False, owner: tuple[int, int] | None = None
 ) -> None:
     """Replace the file; with `sync` the new text survives a power cut.
 
@@ -58,7 +58,7 @@ def write_whole(
 
 
 def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, _OURS)
+    return os.open(path, flags, _PRIVATE_MODE)
 
 
 # A small state file that is either the old one or the new one, never half of one.
@@ -85,7 +85,7 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, created if absent, after waiting for its holder. A dead holder's lock is free."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OURS)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -142,7 +142,7 @@ class StateFile(Generic[T]):
 
 
 _REMOVE_S = 20.0
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_own(folder: Path, mode: int = 0o700) -> None:
@@ -157,7 +157,7 @@ def make_own(folder: Path, mode: int = 0o700) -> None:
         raise NotADirectoryError("it is a link or no folder: remove it")
     if found.st_uid != os.geteuid():
         raise PermissionError(f"it belongs to uid {found.st_uid}: give it to root, or name another in the settings")
-    if found.st_mode & _OTHERS:
+    if found.st_mode & _WRITABLE_BY_OTHERS:
         raise PermissionError("it can be written by others: run chmod go-w on it")
 
 

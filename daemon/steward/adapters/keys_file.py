@@ -23,7 +23,7 @@ from steward.model.settings.errors import dotted
 from steward.ports import Permanent
 
 _MAX_BYTES = 1 << 20
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_ACCESS_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _ID = re.compile(r"[A-Za-z0-9_]{4,128}")
 
 Version = tuple[int, int, int, int]
@@ -79,7 +79,7 @@ class KeysFile:
             raise self._unusable("it is not a plain file")
         if found.st_uid not in self._owners:
             raise self._unusable(f"it belongs to uid {found.st_uid}; give it to SlurmUser (or root) with chown")
-        if found.st_mode & _OTHERS:
+        if found.st_mode & _ACCESS_BY_OTHERS:
             mode = stat.S_IMODE(found.st_mode)
             raise self._unusable(f"others may use it (mode {mode:04o}); run chmod 0600 on it, and change its secrets")
 

@@ -86,7 +86,7 @@ class Crew:
                 if self._taken == taken or self._taken < known:
                     self._add_thread()
                 self._relieve_later(self._given)
-        _tell(untold)
+        _report_all(untold)
 
     def _add_thread(self) -> None:
         if self._idle:
@@ -113,7 +113,7 @@ class Crew:
             if self._waiting and self._relief_by is loop:
                 return
             untold, self._untold = self._untold, []
-        _tell(untold, self._cancel_relief)
+        _report_all(untold, self._cancel_relief)
 
     def _cancel_relief(self) -> None:
         """Cancel the relief timer if no work or outcome is left, so that it does not wake the loop."""
@@ -137,7 +137,7 @@ class Crew:
             return self._waiting.popleft()
 
 
-def _tell(untold: Iterable[tuple[asyncio.AbstractEventLoop, Told]], then: Told = lambda: None) -> None:
+def _report_all(untold: Iterable[tuple[asyncio.AbstractEventLoop, Told]], then: Told = lambda: None) -> None:
     of_loop: dict[asyncio.AbstractEventLoop, list[Told]] = {}
     for loop, told in untold:
         of_loop.setdefault(loop, []).append(told)

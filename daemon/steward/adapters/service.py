@@ -8,7 +8,7 @@ import time
 from steward.adapters.process import run
 from steward.ports import Notifier, Retryable
 
-_FED_EVERY_S = 0.5
+_FEED_EVERY_S = 0.5
 _NOTIFY_S = 1.0
 
 
@@ -33,7 +33,7 @@ class SystemdNotifier:
     def alive(self, status: str) -> None:
         """Feed the watchdog; cheap enough to be called at every step."""
         now = time.monotonic()
-        if now - self._fed >= _FED_EVERY_S or status != self._status:
+        if now - self._fed >= _FEED_EVERY_S or status != self._status:
             self._fed, self._status = now, status
             self._tell(f"WATCHDOG=1\nSTATUS={status}")
 

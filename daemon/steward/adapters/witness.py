@@ -24,7 +24,7 @@ from steward.ports import Retryable
 
 _Target = tuple[socket.AddressFamily, Any]
 _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
-_NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL)
+_RESOLVER_ERRORS = (socket.EAI_AGAIN, socket.EAI_FAIL)
 _OWN_ERRORS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.ENETUNREACH}
 )
@@ -32,7 +32,7 @@ _OWN_ERRORS = frozenset(
 _AT_ONCE = 1000
 """The limit on connections being made: a rack without power answers none, and results soon grow old."""
 _NAMES_AT_ONCE = 32
-_SLOW = 0.3
+_SLOW_SHARE = 0.3
 """After this share of the time for a connection, another port of the host is tried too."""
 _UNUSED_PORT = 1
 _BUNCH_S = 0.02
@@ -109,7 +109,7 @@ class PortWitness:
         try:
             return await names.call(lambda: _resolve(address), name=address.host, timeout_s=self._connect_s)
         except socket.gaierror as error:
-            if error.errno in _NO_ANSWER:
+            if error.errno in _RESOLVER_ERRORS:
                 raise Retryable(f"{address.host}: {cause(error)}") from None
             return []
         except (OSError, UnicodeError):
@@ -149,12 +149,12 @@ class PortWitness:
 
     async def _is_there(self, target: _Target) -> bool:
         """Return whether the host's kernel answers at an unused port; asked only if slurmd's port is slow."""
-        await asyncio.sleep(_SLOW * self._connect_s)
+        await asyncio.sleep(_SLOW_SHARE * self._connect_s)
         family, (host, _, *more) = target
         try:
             with socket.socket(family, socket.SOCK_STREAM) as connection:
                 connection.setblocking(False)
-                async with asyncio.timeout((1 - _SLOW) * self._connect_s):
+                async with asyncio.timeout((1 - _SLOW_SHARE) * self._connect_s):
                     await asyncio.get_running_loop().sock_connect(connection, (host, _UNUSED_PORT, *more))
             return True
         except _REFUSALS:

@@ -46,7 +46,7 @@ class Allowance:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_REST_S = 1.0
+_ACCEPT_PAUSE_S = 1.0
 """The pause after an error of this machine's, such as no free descriptor."""
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
@@ -108,7 +108,7 @@ class ShimSocket:
         _, uid = peer_of(peer)
         self._open[uid] += 1
         if uid == 0 or self._open[uid] <= MAX_PER_USER:
-            task = asyncio.get_running_loop().create_task(self._connection(peer, uid))
+            task = asyncio.get_running_loop().create_task(self._serve_connection(peer, uid))
             self._tasks.add(task)
             task.add_done_callback(lambda task: self._ended(task, uid))
         else:
@@ -123,18 +123,18 @@ class ShimSocket:
         self._tasks.discard(task)
         self._open -= Counter((uid,))
 
-    async def _connection(self, peer: socket.socket, uid: int) -> None:
+    async def _serve_connection(self, peer: socket.socket, uid: int) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=peer, limit=MAX_LINE)
         try:
             if uid and (wait_s := self._allowance.wait_s(uid)):
                 await asyncio.sleep(wait_s)
-            await self._talk(reader, writer, uid)
+            await self._serve_request(reader, writer, uid)
         except (BadLine, OSError) as error:
             log.info("shim refused uid=%d why=%r", uid, cause_and_file(error))
         finally:
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
+    async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
         request = parse_request(await _line(reader))
         wait_every_s = self._wait_every_s if isinstance(request, AskLine) else None
         if wait_every_s is not None:
@@ -215,9 +215,9 @@ class _Entrance:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.error("no connection is taken for %g s why=%r", _REST_S, cause_and_file(error))
+                log.error("no connection is taken for %g s why=%r", _ACCEPT_PAUSE_S, cause_and_file(error))
                 self._loop.remove_reader(self._sock)
-                self._rest = self._loop.call_later(_REST_S, self._open)
+                self._rest = self._loop.call_later(_ACCEPT_PAUSE_S, self._open)
                 return
             peer.setblocking(False)
             self._admit(peer)
@@ -249,7 +249,7 @@ def _listen(path: Path, mode: int) -> socket.socket:
 
 DEFAULTS = "defaults"
 WARNING = "warning"
-_PLAIN = re.compile(r"[!-~]*\Z")
+_NO_BLANKS = re.compile(r"[!-~]*\Z")
 
 
 def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
@@ -279,7 +279,7 @@ def _default_line(one: SiteDefault) -> str:
     """Return the line of a default; empty, with a warning in the log, for one that no job can match."""
     # Slurm's names have no blanks.
     words = {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text}
-    if not all(_PLAIN.match(word) for word in words.values()):
+    if not all(_NO_BLANKS.match(word) for word in words.values()):
         log.warning("site's default ignored why='a name has blanks or is not ASCII' is=%r", words)
         return ""
     return " ".join(f"{key}={word}" for key, word in words.items() if word)

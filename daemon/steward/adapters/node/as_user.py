@@ -14,7 +14,7 @@ from steward.adapters.process import Child, Completed, Failed, Left, end, run
 
 _PROGRAM = Path(__file__).with_name("user_look.py")
 _LOOK_S = 3.0
-_BARE = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.executable, "-I", "-S", str(_PROGRAM))
+_CHILD = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.executable, "-I", "-S", str(_PROGRAM))
 """The child's command, without our environment, which may hold secrets."""
 
 MAX_LEFT = 64
@@ -52,7 +52,7 @@ def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int = 
 
     A file shorter than `start` was emptied since: none of its bytes are skipped. Raises Failed (a Retryable).
     """
-    return _look("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
+    return _run_child("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
 
 
 def newest(path: str, uid: int) -> float | None:
@@ -60,11 +60,11 @@ def newest(path: str, uid: int) -> float | None:
 
     None if there is none. Raises Failed (a Retryable) if it cannot be read.
     """
-    text = _look("newest", path, uid, timeout_s=_LOOK_S).text
+    text = _run_child("newest", path, uid, timeout_s=_LOOK_S).text
     return None if text == "None" else float(text)
 
 
-def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096) -> Completed:
+def _run_child(what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096) -> Completed:
     """Run the child as the user. Raises Failed, also if there is no such user."""
     if uid != os.geteuid():
         try:
@@ -73,7 +73,7 @@ def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_byte
             raise Failed(f"uid {uid} is not a user of this node") from None
     _HANGING.check(uid)
     try:
-        argv = (*_BARE, str(uid), what, path, *more)
+        argv = (*_CHILD, str(uid), what, path, *more)
         return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, patience_s=_PATIENCE_S)
     except Left as left:
         _HANGING.add(uid, left.child)

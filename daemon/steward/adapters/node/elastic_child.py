@@ -34,7 +34,7 @@ _WITH_VALUE: Mapping[str, str] = {
 """Options with a value that a replica must not have, each with the shortest form that getopt accepts."""
 _ALONE: Mapping[str, str] = {"wait": "wait", "test-only": "te", "parsable": "pars", "hold": "hold"}
 """The same for options without a value."""
-_LETTERS, _LETTERS_ALONE = ("w", "F", "b"), ("W", "H")
+_SHORT_WITH_VALUE, _SHORT_ALONE = ("w", "F", "b"), ("W", "H")
 _LINE = re.compile(rb"#SBATCH\s+(.*)")
 
 
@@ -75,10 +75,10 @@ def _allowed_words(words: Iterator[str]) -> Iterator[str]:
                     next(words, "")
             elif not _is_one_of(name, _ALONE):
                 yield word
-        elif word[:1] == "-" and word[1:2] in _LETTERS:
+        elif word[:1] == "-" and word[1:2] in _SHORT_WITH_VALUE:
             if len(word) == 2:
                 next(words, "")
-        elif not (word[:1] == "-" and len(word) == 2 and word[1] in _LETTERS_ALONE):
+        elif not (word[:1] == "-" and len(word) == 2 and word[1] in _SHORT_ALONE):
             yield word
 
 
@@ -91,7 +91,7 @@ _NUMBER = re.compile(r"\d{1,9}\Z")
 _GPUS = re.compile(r"([A-Za-z0-9_.-]+:)?(\d{1,9})\Z")
 _MAX_ENVIRON = 1 << 20
 _MAX_SCRIPT = 16 << 20
-_OWN = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
+_BASE_ONLY = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
 """The prefixes of variables of the base's run, which must not reach the replica."""
 
 
@@ -236,7 +236,7 @@ def script_name(comment: str) -> str:
 def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> dict[str, str]:
     """Return the replica's environment: the base's, without Slurm's and Steward's variables, and a replica's own."""
     # With SBATCH_WAIT the submission would last as long as the job.
-    env = {name: value for name, value in theirs.items() if not name.startswith(_OWN) and name != "SBATCH_WAIT"}
+    env = {name: value for name, value in theirs.items() if not name.startswith(_BASE_ONLY) and name != "SBATCH_WAIT"}
     kept = {name: theirs[name] for name in ("SLURM_CONF", "STEWARD_ELASTIC") if name in theirs}
     mine = {"STEWARD_ELASTIC_RUN": str(run_id), "STEWARD_ELASTIC_SUBMIT": "1"}
     talk = {"STEWARD_ELASTIC_ADDRESS": asked["address"], "STEWARD_ELASTIC_TOKEN": asked["token"]}

@@ -17,7 +17,7 @@ from steward.ports import Retryable
 
 START_S = 20.0
 ORDER_S = 120.0
-_MAX_SAID = 4096
+_MAX_OUTPUT = 4096
 _PORTS = range(20_000, 32_000)
 """The range of ports to choose from: below those that the kernel gives to connections by itself."""
 TRIES = 64
@@ -69,7 +69,7 @@ class ElasticStarter:
         argv = ("env", "--ignore-environment", *self._env, *child, what, str(place.uid), str(place.run))
         asked = {**asked, "folder": str(place.folder), "token": place.token}
         try:
-            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_SAID, pass_fds=fds)
+            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_OUTPUT, pass_fds=fds)
         except Failed as error:
             raise Failed(said_by(error), error.completed) from None
 

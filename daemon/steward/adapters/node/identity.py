@@ -17,7 +17,7 @@ USUAL_FILES = (
     Path("/etc/machine-id"),
 )
 """The files with an instance id: first the cloud's (cloud-init), then the firmware's, then the installation's."""
-_LIMIT = 128
+_ID_LIMIT = 128
 _ALIASES_S = 5.0
 
 
@@ -54,8 +54,8 @@ def incarnation(
 ) -> Incarnation:
     """Return this machine and its boot. Raises Permanent if one of the two is unknown."""
     candidates = (instance_id_file,) if instance_id_file else usual
-    instance = next((word for path in candidates if (word := _word(path))), "")
-    boot = _word(boot_id_file)
+    instance = next((word for path in candidates if (word := _id_in(path))), "")
+    boot = _id_in(boot_id_file)
     if not instance:
         tried = ", ".join(str(path) for path in candidates)
         raise Permanent(f"no instance id in {tried}: write one and name the file in agent.instance_id_file")
@@ -64,9 +64,9 @@ def incarnation(
     return Incarnation(instance=InstanceId(instance), boot=BootId(boot))
 
 
-def _word(path: Path) -> str:
+def _id_in(path: Path) -> str:
     try:
-        return printable(path.read_text(errors="replace").strip(), _LIMIT)
+        return printable(path.read_text(errors="replace").strip(), _ID_LIMIT)
     except OSError:
         return ""
 

@@ -85,7 +85,7 @@ class LocalProbes:
     def _look(self, probe: Probe) -> Raw:
         match probe:
             case ReadFiles():
-                return Raw(files={path: text_of(self._real(path)) for path in probe.paths})
+                return Raw(files={path: text_of(self._real_path(path)) for path in probe.paths})
             case ReadTree():
                 return Raw(files=self._tree(probe))
             case DiskUsage():
@@ -118,23 +118,23 @@ class LocalProbes:
                 path = spool_dir(probe.slurm_conf, probe.node)
                 return Raw(disks={path: _disk(path)} if os.path.isdir(path) else {})
 
-    def _real(self, path: str) -> str:
+    def _real_path(self, path: str) -> str:
         """Return the real path on this node of a path below /proc or /sys."""
         root = path[: path.find("/", 1) + 1]
         return self._roots[root] + path[len(root) :] if root in self._roots else path
 
     def _tree(self, probe: ReadTree) -> dict[str, str | None]:
-        asked = {self._real(pattern): pattern for pattern in probe.patterns}
+        asked = {self._real_path(pattern): pattern for pattern in probe.patterns}
         found = texts_of(asked, probe.max_files, probe.needs)
-        return {self._asked(path, asked[pattern]): text for path, pattern, text in found}
+        return {self._asked_path(path, asked[pattern]): text for path, pattern, text in found}
 
-    def _asked(self, path: str, pattern: str) -> str:
+    def _asked_path(self, path: str, pattern: str) -> str:
         """Return the path of a found file as below the pattern's own /proc or /sys."""
         root = pattern[: pattern.find("/", 1) + 1]
         return root + path[len(self._roots[root]) :] if root in self._roots else path
 
     def _find(self, probe: FindProcess) -> tuple[Process, ...]:
-        if not is_any_there(map(self._real, probe.where)):
+        if not is_any_there(map(self._real_path, probe.where)):
             return ()
         found = self._processes.find(probe.prefix)
         return () if found is None else (found,)
@@ -159,7 +159,7 @@ class LocalProbes:
         return Raw(returncode=0)
 
     def _driver_gpus(self) -> list[str]:
-        driver = Path(self._real(_DRIVER_GPUS))
+        driver = Path(self._real_path(_DRIVER_GPUS))
         return sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
 
 
@@ -339,14 +339,14 @@ class SharedLooks:
         self._table = threading.Lock()
 
     def __call__(self, probe: Probe) -> Raw:
-        one = self._one(probe)
+        one = self._entry(probe)
         with one.turn:
             if self._now() - one.at > KEEP_S:
                 one.raw = self._look(probe)
                 one.at = self._now()
             return one.raw
 
-    def _one(self, probe: Probe) -> _Look:
+    def _entry(self, probe: Probe) -> _Look:
         """Return the entry of a probe, and drop the entries of old looks that are over."""
         with self._table:
             old = self._now() - KEEP_S

@@ -32,11 +32,11 @@ class Digests:
 
     def of(self, paths: Iterable[Path]) -> dict[Path, str]:
         """Return the digests of the files that can be read."""
-        told = {path: self._one(path) for path in paths}
+        told = {path: self._digest(path) for path in paths}
         self._known = {path: one for path, one in told.items() if one is not None}
         return {path: digest for path, (_, digest) in self._known.items()}
 
-    def _one(self, path: Path) -> tuple[tuple[int, int, int, int], str] | None:
+    def _digest(self, path: Path) -> tuple[tuple[int, int, int, int], str] | None:
         try:
             seen = path.stat()
             stamp = (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)

@@ -54,7 +54,7 @@ def _folder(key: str, default: str, slurm_conf: str, node: str) -> str:
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_OF_RUN = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
+_RUN_VARIABLES = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
 _MOST_PARENTS = 1000
 """The most parents that are followed: processes are not read at one moment, so parents might form a loop."""
 
@@ -84,7 +84,7 @@ class Stepds:
         left alone, and so are all while any other process of the job lives: Slurm still has something to end there.
         """
         everyone = list(proc.every())
-        ours = self._of(job, everyone)
+        ours = self._stepds_of(job, everyone)
         old = [stepd for stepd in ours if stepd.began < before]
         if not old or self._has_orphan(job, uid, everyone):
             return ()
@@ -97,7 +97,7 @@ class Stepds:
         Slurm itself never sends one to a slurmstepd, which blocks the signal, so that it stays pending.
         """
         jobs = self._jobs_of_node()
-        found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title(seen))]
+        found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title_of(seen))]
         here = [pid for pid, title in found if jobs is None or int(title[1]) in jobs]
         told = [_is_pending(pid, signal.SIGTERM) for pid in here if self._is_of_ours(pid)]
         left = [each for each in told if each is not None]  # some end while we look
@@ -125,7 +125,7 @@ class Stepds:
         named = f"{job}.{step}"
         made = (f"{tmp}/spmix_appdir_{uid}_{named}", f"{spool}/pmix.{named}", f"{spool}/stepd.slurm.pmix.{named}")
         left = [path for path in map(Path, made) if self._may_set_aside(path, uid)]
-        if not left or sum(one.step == str(step) for one in self._of(job, proc.every())) > 1:
+        if not left or sum(one.step == str(step) for one in self._stepds_of(job, proc.every())) > 1:
             return ()
         if time.monotonic() > until:
             raise TimeoutError("the step has begun")
@@ -141,7 +141,7 @@ class Stepds:
         """
         everyone = [seen for seen in proc.every() if not seen.dead]
         parents = {seen.process.pid: seen.parent for seen in everyone}
-        stepds = {stepd.process.pid: stepd.step for stepd in self._of(job, everyone)}
+        stepds = {stepd.process.pid: stepd.step for stepd in self._stepds_of(job, everyone)}
         mine = (
             pid for pid in parents if proc.real_uid(pid) == uid and not _is_at_or_below(pid, stepds.keys(), parents)
         )
@@ -150,7 +150,7 @@ class Stepds:
 
     def _is_left(self, pid: int, job: JobId, restart: int, steps: frozenset[str]) -> bool:
         words = dict(word.partition(b"=")[::2] for word in _read(pid, "environ").split(b"\0"))
-        told = {name: words.get(name, b"").decode("ascii", "replace") for name in _OF_RUN}
+        told = {name: words.get(name, b"").decode("ascii", "replace") for name in _RUN_VARIABLES}
         if told[b"SLURM_JOB_ID"] != str(job) or (self._node and told[b"SLURMD_NODENAME"] != self._node):
             return False
         of_run, step = told[b"SLURM_RESTART_COUNT"] or "0", told[b"SLURM_STEP_ID"] or "batch"
@@ -162,10 +162,10 @@ class Stepds:
         except FileNotFoundError:
             return False
 
-    def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
+    def _stepds_of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
         """Return the slurmstepds of a job."""
         # A child of another slurmstepd is left out: it is a task that has not started its own program yet.
-        titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step(seen, job))}
+        titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step_of(seen, job))}
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return [
             Stepd(process=seen.process, job=job, step=step, began=booted + seen.process.started / _TICKS)
@@ -173,14 +173,14 @@ class Stepds:
             if seen.parent not in titled
         ]
 
-    def _step(self, seen: Seen, job: JobId) -> str:
+    def _step_of(self, seen: Seen, job: JobId) -> str:
         """Return the step of `job` whose slurmstepd this process is; empty if it is no slurmstepd of that job."""
-        title = self._title(seen)
+        title = self._title_of(seen)
         if title is None or int(title[1]) != job or not self._is_of_ours(seen.process.pid):
             return ""
         return title[2].decode("ascii", "replace")
 
-    def _title(self, seen: Seen) -> re.Match[bytes] | None:
+    def _title_of(self, seen: Seen) -> re.Match[bytes] | None:
         """Return the title of a slurmstepd of any cluster; None for another process."""
         pid = seen.process.pid
         if seen.dead or not self._is_stepd(pid):

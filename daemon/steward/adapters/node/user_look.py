@@ -15,7 +15,7 @@ from pathlib import Path
 _SET_DUMPABLE, _DROP_FROM_BOUNDS, _NO_NEW_RIGHTS = 4, 24, 38
 """Options of prctl(2)."""
 _MOST_CAPABILITIES = 64
-_APART = "users"
+_CGROUP = "users"
 """The cgroup below the agent's own in which users' files are looked at."""
 
 
@@ -31,7 +31,7 @@ def leave_agent() -> None:
             continue
         folder = cgroup_folder(line, mounts)
         if folder is not None:
-            _enter(folder / _APART)
+            _enter(folder / _CGROUP)
 
 
 def _enter(cgroup: Path) -> None:

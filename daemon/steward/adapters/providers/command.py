@@ -46,7 +46,7 @@ class CommandProvider:
     def instances(self) -> Mapping[InstanceId, Instance]:
         began = time.monotonic()
         try:
-            done = self._call(self._settings.list, "list", asked("list"), self._list_timeout_s)
+            done = self._run_command(self._settings.list, "list", asked("list"), self._list_timeout_s)
         except Permanent as error:
             raise Retryable(str(error)) from error  # also for a refusal: the machines are not known now
         machines = answered(Listed, done.stdout, _shown_command(self._settings.list)).instances
@@ -63,12 +63,12 @@ class CommandProvider:
     def launch(self, slot: Slot, token: str) -> Instance:
         """Launch an instance for the slot, or return the one that the token already has."""
         # A command that was killed may have made the machine: look at the list before another launch.
-        known = self._known(token)
+        known = self._instance_of_token(token)
         if known is not None:
             return known
         words = asked("launch", slot=slot_words(slot), token=token)
         try:
-            done = self._call(self._settings.launch, "launch", words, self._settings.timeout_s)
+            done = self._run_command(self._settings.launch, "launch", words, self._settings.timeout_s)
         finally:
             with self._lock:
                 self._tried[token] = time.monotonic()
@@ -81,15 +81,15 @@ class CommandProvider:
 
     def terminate(self, instance: InstanceId) -> None:
         words = asked("terminate", instance=instance)
-        self._call(self._settings.terminate, "terminate", words, self._settings.timeout_s)
+        self._run_command(self._settings.terminate, "terminate", words, self._settings.timeout_s)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         if self._settings.reboot is None:
             raise Permanent(f"{instance} cannot be rebooted: set provider.command.reboot to the site's command")
         words = asked("reboot", instance=instance, token=token)
-        self._call(self._settings.reboot, "reboot", words, self._settings.timeout_s)
+        self._run_command(self._settings.reboot, "reboot", words, self._settings.timeout_s)
 
-    def _known(self, token: str) -> Instance | None:
+    def _instance_of_token(self, token: str) -> Instance | None:
         """Return the live instance of this token, by a list newer than any try with the token; None if none."""
         # A head before this one may have tried, too: without a list of our own, ask for one.
         with self._lock:
@@ -99,7 +99,7 @@ class CommandProvider:
         alive = (each for each in found.values() if each.token == token and not each.state.is_dead)
         return min(alive, key=lambda each: each.id, default=None)
 
-    def _call(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:
+    def _run_command(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:
         """Run the command and return how it ended. Raises the error that the command reported, or its bad end."""
         who = _shown_command(argv)
         try:

@@ -227,4 +227,5 @@ def _unasked_id(name: NodeName) -> InstanceId:
 
 
 def _unasked(name: NodeName, node: Node) -> Instance:
+    """Return the instance of a cycle that Slurm began by itself."""
     return Instance(id=_unasked_id(name), node=name, state=_STATES[power_of(node)], address=node.address)

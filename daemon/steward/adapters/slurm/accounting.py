@@ -122,7 +122,7 @@ class SlurmAccounting:
         words = [*caps, *_fields(action)]
         if words and self._modify("qos", [f"name={name}", f"description={QOS_MARK}"], words):
             return
-        if (described := self._described(name)) is None:
+        if (described := self._description_of(name)) is None:
             new = [*_caps(tuple((tres, limit) for tres, limit in action.caps if limit is not None)), *_fields(action)]
             self._edit("add", "qos", name, f"description={QOS_MARK}", *new)
         elif described != QOS_MARK:
@@ -137,7 +137,7 @@ class SlurmAccounting:
         if who := text.who_may_use(name, table):
             raise Stale(f"QOS {name} is not deleted: {who}")
         if not self._edit("delete", "qos", "where", f"name={name}", f"description={QOS_MARK}"):
-            described = self._described(name)
+            described = self._description_of(name)
             if described is not None:
                 raise team_rules.not_ours(name, described)
 
@@ -166,14 +166,14 @@ class SlurmAccounting:
 
     def _mend_list(self, account: str, cluster: str, add: frozenset[str], drop: frozenset[str]) -> None:
         """Write an account's list of QOS as a whole if Slurm did not add and remove what it was told to."""
-        has = self._of_account(account, cluster)
+        has = self._account_association(account, cluster)
         if has is None or (add <= has.qos and not drop & has.qos):
             return
-        above, wanted = self._of_account(has.parent, cluster), (has.qos | add) - drop
+        above, wanted = self._account_association(has.parent, cluster), (has.qos | add) - drop
         names = [] if above is not None and wanted == above.qos else sorted(map(plain, wanted))
         self._modify("account", [f"name={account}", f"cluster={cluster}"], [f"qos={','.join(names)}"])
 
-    def _of_account(self, name: str, cluster: str) -> Association | None:
+    def _account_association(self, name: str, cluster: str) -> Association | None:
         words = ("where", f"account={plain(name)}", f"cluster={cluster}", f"format={text.ASSOCIATION_COLUMNS}")
         found = text.associations(self._sacctmgr("show", "association", *words), cluster)
         return next((each for each in found if not each.user and not each.partition), None)
@@ -197,7 +197,7 @@ class SlurmAccounting:
     def move_job(self, action: MoveJob) -> None:
         """Set the QOS of a waiting job; of an array, of its waiting tasks."""
         job = self._job(action.job)
-        team_rules.may_move(job, action.qos, self._allowed(job.account))
+        team_rules.may_move(job, action.qos, self._allowed_qos(job.account))
         is_rest = job.array_job_id is not None and job.array_task is None
         with contextlib.suppress(*([Stale] if is_rest else [])):
             self._commands.write("update", f"jobid={team_rules.spelled(job)}", f"qos={','.join(action.qos)}")
@@ -224,14 +224,14 @@ class SlurmAccounting:
     def _job(self, id: JobId) -> Job:
         return rules.found(self._jobs({id}), id)
 
-    def _allowed(self, account: str) -> frozenset[str]:
+    def _allowed_qos(self, account: str) -> frozenset[str]:
         """Return the QOS that jobs of the account may have."""
         tables, trouble = self._read_tables(self._settings().get("ClusterName", ""))
         if tables is None:
             raise Retryable(trouble)
         return frozenset().union(*(a.qos for a in tables.associations if a.account == account))
 
-    def _described(self, qos: str) -> str | None:
+    def _description_of(self, qos: str) -> str | None:
         """Return the description of this QOS; None if there is no such QOS."""
         table = self._sacctmgr("show", "qos", "where", f"name={qos}", f"format={text.QOS_COLUMNS}")
         rows = text.rows(table, 6)

@@ -10,9 +10,9 @@ from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 MAX_BYTES = 512 << 20
 """The longest answer."""
-_HEAVY = 0.5
+_HEAVY_SHARE = 0.5
 _PLAIN_ENV = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
-_NOTHING: Mapping[str, str] = {}
+_NO_ENV: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
 """A word that scontrol takes unchanged from a line of its input."""
 _AT_ONCE = 1000
@@ -44,12 +44,12 @@ class SlurmCommands:
 
     def read(self, *argv: str) -> str:
         """Return the answer of a command."""
-        return self._answer(*argv).text
+        return self._whole_answer(*argv).text
 
     def some_nodes(self, *argv: str, env: Mapping[str, str]) -> str:
         """Return Slurm's text on the named nodes, without unknown ones."""
         try:
-            return self._answer(*argv, env=env).text
+            return self._whole_answer(*argv, env=env).text
         except PortError as error:
             done = _completed(error)
             if done is None or done.truncated or not _NO_NODE.search(f"{done.error_text}\n{done.text}"):
@@ -58,11 +58,11 @@ class SlurmCommands:
                 raise
             return _NO_NODE.sub("", done.text)
 
-    def look(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> str:
+    def look(self, *argv: str, env: Mapping[str, str] = _NO_ENV) -> str:
         """Return the answer of a repeated whole look; `heavy` reports it if it comes near to the limits."""
-        answer = self._answer(*argv, env=env)
+        answer = self._whole_answer(*argv, env=env)
         size, took = len(answer.stdout), answer.seconds
-        if size > _HEAVY * self._max_bytes or took > _HEAVY * self._timeout_s:
+        if size > _HEAVY_SHARE * self._max_bytes or took > _HEAVY_SHARE * self._timeout_s:
             much = f"{size / 1e6:.1f} MB of {self._max_bytes / 1e6:.1f} MB, {took:.1f} s of {self._timeout_s:g} s"
             self._heavy[argv] = f"the last answer of `{' '.join(argv)}` had {much}"
         else:
@@ -102,7 +102,7 @@ class SlurmCommands:
         *argv: str,
         input: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] = _NOTHING,
+        env: Mapping[str, str] = _NO_ENV,
         enough: str = "",
     ) -> Completed:
         """Run a command, to its end or until it says `enough`. Raises by the meaning of its failure."""
@@ -116,7 +116,7 @@ class SlurmCommands:
                 raise kind(str(failed)) from failed
             raise
 
-    def _answer(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> Completed:
+    def _whole_answer(self, *argv: str, env: Mapping[str, str] = _NO_ENV) -> Completed:
         """Return the whole answer of a command. Raises Retryable if it is too long."""
         try:
             answer = self.run(*argv, env=env)

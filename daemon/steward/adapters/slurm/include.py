@@ -21,7 +21,7 @@ from steward.ports import Permanent, Retryable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,1023}")
 _STATES = ("UP", "DOWN")
-_ALWAYS = {"MaxTime": "INFINITE"}
+_FIXED_WORDS = {"MaxTime": "INFINITE"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,31 +75,31 @@ def _add_line(lines: PartitionLines, pairs: list[tuple[str, str]]) -> None:
 
 
 def _add_set(lines: PartitionLines, words: dict[str, str]) -> None:
-    name = _new(words.pop("NodeSet"), lines.sets)
+    name = _new_name(words.pop("NodeSet"), lines.sets)
     feature, nodes = words.pop("Feature", ""), expand(words.pop("Nodes", ""))
     if words or not (feature or nodes):
         raise ValueError(f"more than Feature and Nodes, or none of them: {show(', '.join(sorted(words)))}")
-    lines.sets[name] = (_name(feature) if feature else "", nodes)
+    lines.sets[name] = (_good_name(feature) if feature else "", nodes)
 
 
 def _add_partition(lines: PartitionLines, words: dict[str, str]) -> None:
-    name = _new(words.pop("PartitionName"), lines.states)
+    name = _new_name(words.pop("PartitionName"), lines.states)
     sets, state = tuple(words.pop("Nodes").split(",")) if "Nodes" in words else (), words.pop("State")
     if unknown := set(sets) - lines.sets.keys():
         raise ValueError(f"node sets that were not defined before: {show(', '.join(sorted(unknown)))}")
-    if state not in _STATES or words != _ALWAYS:
+    if state not in _STATES or words != _FIXED_WORDS:
         raise ValueError("a state that is not UP or DOWN, or more or less than MaxTime=INFINITE")
     lines.members[name], lines.states[name] = sets, state
 
 
-def _new(name: str, known: Mapping[str, object]) -> str:
+def _new_name(name: str, known: Mapping[str, object]) -> str:
     """Return the name if it is good and new. Raises ValueError."""
     if name in known:
         raise ValueError(f"{name} is there twice")
-    return _name(name)
+    return _good_name(name)
 
 
-def _name(name: str) -> str:
+def _good_name(name: str) -> str:
     """Return the name if it is good. Raises ValueError."""
     if not _NAME.fullmatch(name) or is_reserved(name):
         raise ValueError(f"no name: '{show(name)}'")

@@ -147,7 +147,7 @@ def _as_minutes(match: re.Match[str]) -> int:
 # state in its line (tried on 22.05.8, 24.11.5 and 26.05.5): states that people or `set_gate` had set are restored at
 # once.
 
-_AGAIN_S = 0.1
+_POLL_S = 0.1
 
 
 class Slurm(Protocol):
@@ -204,4 +204,4 @@ def _partitions_with(slurm: Slurm, wanted: set[str], until: float) -> Mapping[st
             return found
         if time.monotonic() > until:
             raise Retryable(f"partition {missing[0]} is not there after a reconfigure")
-        time.sleep(_AGAIN_S)
+        time.sleep(_POLL_S)

@@ -62,12 +62,12 @@ class PowerSwitch:
 
     def up(self, node: NodeName) -> None:
         """Power the node up."""
-        self._state(node, "power_up")
+        self._set_state(node, "power_up")
 
     def down(self, node: NodeName) -> None:
         """Power the node down at once: its jobs are ended."""
-        self._state(node, "power_down_force")
+        self._set_state(node, "power_down_force")
 
-    def _state(self, node: NodeName, word: str) -> None:
+    def _set_state(self, node: NodeName, word: str) -> None:
         """Set the node's state."""
         self._commands.write("update", f"nodename={node_list([node])}", f"state={word}")

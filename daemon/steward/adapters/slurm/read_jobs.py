@@ -25,8 +25,8 @@ from steward.ports import Retryable, Stale
 log = logging.getLogger(__name__)
 
 _SQUEUE = ("squeue", "--noheader", "--all", "--states=all")
-_HERE = "--states=running,suspended,completing"
-_EACH = "--array"
+_STATES_WITH_NODES = "--states=running,suspended,completing"
+_EACH_TASK = "--array"
 _SHORT_S = 60.0
 _ONE_BY_ONE = 4
 """Up to this many jobs are asked for one by one: slurmctld sends squeue one job, or all."""
@@ -101,7 +101,7 @@ class JobReader:
     def parts(self, leader: JobId) -> Mapping[JobId, Job]:
         """Return the parts of a heterogeneous job, maybe with other jobs."""
         found = self._jobs_of(self._library.parts(leader)) if self._library is not None else None
-        return self._named([leader]) if found is None else found
+        return self._by_number([leader]) if found is None else found
 
     def _all_by_library(self) -> Mapping[JobId, Job] | None:
         """Read every job through the library; the same mapping if nothing changed. Return None to ask the commands."""
@@ -162,10 +162,10 @@ class JobReader:
     def _all_by_text(self) -> Mapping[JobId, Job]:
         """Read every job as text."""
         try:
-            texts = self._texts()
+            texts = self._long_list()
             # if no text of the long list changed, the short list is read once a minute only: it could only show other
             # excluded nodes of a job, which a narrow look reads each time
-            if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
+            if time.monotonic() < self._short_until and (same := self._unchanged(texts)) is not None:
                 return same
             found = self._by_text(texts)
         except Odd as error:
@@ -173,7 +173,7 @@ class JobReader:
         self._short_until = time.monotonic() + _SHORT_S
         return found
 
-    def _as_before(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
+    def _unchanged(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
         """Return the jobs of the last look; None if a text differs."""
         known = self._known.copy()
         if known.keys() != texts.keys() or any(
@@ -185,27 +185,27 @@ class JobReader:
     def _some_by_text(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Read some jobs as text."""
         found: dict[JobId, Job] = {}
-        for which in self._lists(sorted(set(only))):
-            found.update(narrow.of_jobs(self._named(which), which))
+        for which in self._id_lists(sorted(set(only))):
+            found.update(narrow.of_jobs(self._by_number(which), which))
         if on:
-            found.update(narrow.of_jobs(self._at(on), [], on))
+            found.update(narrow.of_jobs(self._on_nodes(on), [], on))
         return found
 
-    def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
+    def _id_lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
         """Yield the ids in lists for one command each."""
         size = 1 if len(ids) <= _ONE_BY_ONE and len(self._known) > _LONG_QUEUE else _LONGEST
         return (ids[at : at + size] for at in range(0, len(ids), size))
 
-    def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
+    def _by_number(self, ids: list[JobId]) -> Mapping[JobId, Job]:
         """Read these jobs as text, maybe with others."""
         try:
             return self._read(f"--jobs={','.join(map(str, ids))}")
         except Stale:
             return {}
 
-    def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
+    def _on_nodes(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Read the jobs on these nodes as text, maybe with others."""
-        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
+        argv = (*_SQUEUE[:-1], _STATES_WITH_NODES, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
         try:
             return self._some_by_text(text_jobs.short(self._commands.read(*argv)).times, ())
         # squeue rejects all names if one is unknown
@@ -223,31 +223,31 @@ class JobReader:
         """Return the jobs of both lists; a job that left one of them is gone. Raises Odd for an unreadable answer."""
         # if a task began between the two lists, both are read once more
         for _ in range(2):
-            read, short = (texts, self._short(*which)) if texts is not None else self._both(*which)
+            read, short = (texts, self._short_list(*which)) if texts is not None else self._both_lists(*which)
             look, texts = self._jobs(read, short), None
             merged = look.merged | (short.tasks - read.keys())
             if not merged:
                 break
         else:
-            apart = self._texts(_EACH, *which)
+            apart = self._long_list(_EACH_TASK, *which)
             again = self._jobs({id: apart[id] for id in merged if id in apart and short.times[id] == 1}, short)
             look.found.update(again.found)
             look.odd |= again.odd | (merged - again.found.keys())
         return {**look.found, **self._as_known(look.odd)} if look.odd else look.found
 
-    def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
+    def _both_lists(self, *which: str) -> tuple[dict[JobId, str], Short]:
         """Read both lists at once."""
         with ThreadPoolExecutor(1) as beside:
-            texts = beside.submit(self._texts, *which)
-            short = self._short(*which)
+            texts = beside.submit(self._long_list, *which)
+            short = self._short_list(*which)
             return texts.result(), short
 
-    def _short(self, *which: str) -> Short:
+    def _short_list(self, *which: str) -> Short:
         """Read the short list."""
-        argv = (*_SQUEUE, _EACH, f"--format={text_jobs.SHORT}", *which)
+        argv = (*_SQUEUE, _EACH_TASK, f"--format={text_jobs.SHORT}", *which)
         return text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
 
-    def _texts(self, *which: str) -> dict[JobId, str]:
+    def _long_list(self, *which: str) -> dict[JobId, str]:
         """Read the long list."""
         form = Format(exclusive=self._commands.version().exclusive[0])
         answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(form)})

@@ -126,12 +126,12 @@ class NodeReader:
         for name, line in text_nodes.lines(answer):
             if name in found:
                 raise Retryable(f"Slurm's answer has node {show(name)} twice: not believed")
-            found[name] = self._one(name, line)
+            found[name] = self._node_of_line(name, line)
         if not found and answer.strip() and _NO_NODES not in answer:
             raise Retryable(f"Slurm's answer has no node in it: not believed: {show(answer[:200])}")
         return found
 
-    def _one(self, name: NodeName, line: str) -> Node:
+    def _node_of_line(self, name: NodeName, line: str) -> Node:
         """Return the node of a line; one with unreadable text is UNKNOWN, so that nothing is done to it."""
         known = self._known.get(name)
         try:

@@ -87,20 +87,20 @@ def job_of(line: str) -> Job:
         array_job_id=array,
         array_task=task,
         het_job_id=JobId(int(of["het_job_id"])) if of["het_job_id"] not in ("", "0") else None,
-        partition=_shared(of["partition"]),
-        account=_shared(of["account"]),
+        partition=_interned(of["partition"]),
+        account=_interned(of["account"]),
         node_count=int(of["node_count"] or 0),
         submitted=_seconds(of["submitted"]),
         eligible=_seconds(of["eligible"]),
         started=_seconds(of["started"]),
         ended=_seconds(of["ended"]) if state in OVER else None,
         admin_comment=record_form.text(of["admin_comment"]),
-        qos=_shared(of["qos"]),
+        qos=_interned(of["qos"]),
         time_limit_s=int(of["limit_minutes"]) * 60.0 if of["limit_minutes"] else None,
-        reservation=_shared(of["reservation"]),
+        reservation=_interned(of["reservation"]),
         priority=int(of["priority"] or 0),
         nice=int(of["nice"]),
-        submit_host=_shared(of["submit_host"]),
+        submit_host=_interned(of["submit_host"]),
         expedited=of["expedited"] == "1",
         **_of_quotas(of, has_nodes(state, nodes)),
     )
@@ -128,15 +128,15 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
     """Return the fields for quotas of a job's record. `has`: the job has nodes, so that its allocation counts."""
     total = _is_total(of)
     return {
-        "requested": _shared(of["requested"]),
-        "allocated": _shared(of["allocated"]) if has else "",
+        "requested": _interned(of["requested"]),
+        "allocated": _interned(of["allocated"]) if has else "",
         "preempted": _seconds(of["preempted"]) if has else None,
         "comment": record_form.text(of["comment"]),
         "most_nodes": most_nodes(int(of["most_nodes"] or 0), int(of["node_count"] or 0), is_total=total),
         "node_sizes": record_form.text(of["node_sizes"]),
         "is_total": total,
         "required": expand_users(record_form.text(of["required"])),
-        "features": _shared(of["features"]),
+        "features": _interned(of["features"]),
         "exclusive": of["exclusive"] == "1",
         "memory_per_cpu": of["memory_per_cpu"] == "1",
         "unavailable": unavailable(record_form.text(of["described"])),
@@ -161,7 +161,7 @@ def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
     return JobId(int(of["array_job_id"])), int(of["array_task"]) if of["array_task"] else None
 
 
-def _shared(escaped: str) -> str:
+def _interned(escaped: str) -> str:
     """Return a text that many records have, kept once in memory."""
     return intern(record_form.text(escaped))
 

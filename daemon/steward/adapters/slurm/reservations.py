@@ -88,15 +88,15 @@ def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) 
     """Return the words after `scontrol create` for kept nodes."""
     # without `overlap` nodes of another reservation are refused; with `flex` Slurm's test of whether a job fits sees
     # these nodes beside all others (`fits.py`)
-    return _new(kept(name), nodes, seconds, user, "ignore_jobs,flex")
+    return _reservation_words(kept(name), nodes, seconds, user, "ignore_jobs,flex")
 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
     """Return the words after `scontrol create` for a deep check."""
-    return _new(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
+    return _reservation_words(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
 
 
-def _new(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
+def _reservation_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
     """Return the words for a new reservation."""
     return (
         f"reservation={name}",

@@ -35,7 +35,7 @@ _PLAIN = (
     "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "numtasks",
     "ntpernode", "exclusive",
 )  # fmt: skip
-_FREE = (
+_FREE_TEXTS = (
     "partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment", "feature",
     "tres-per-job", "tres-per-node",
 )  # fmt: skip
@@ -78,12 +78,12 @@ class Format:
 
     def __str__(self) -> str:
         plain = (*_PLAIN[:-1], self.exclusive)
-        return ",".join([*(f"{name}:|" for name in plain), *(f"{name}:{self.word}" for name in _FREE)])
+        return ",".join([*(f"{name}:|" for name in plain), *(f"{name}:{self.word}" for name in _FREE_TEXTS)])
 
     def cut(self, answer: str) -> list[str]:
         """Return an answer as one text for each record. Raises Odd for an incomplete answer."""
         *texts, last = answer.split(self.word)
-        size = len(_FREE)
+        size = len(_FREE_TEXTS)
         if last.strip("\n") or len(texts) % size:
             raise Odd("squeue's answer is not whole")
         return ["\0".join(texts[at : at + size]).lstrip("\n") for at in range(0, len(texts), size)]
@@ -142,9 +142,9 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
     """
     head, *texts = record.split("\0")
     plain = head.split("|")
-    if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
+    if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE_TEXTS):
         raise Odd(record)
-    told = dict(zip(_FREE, [plain.pop(), *texts], strict=True))
+    told = dict(zip(_FREE_TEXTS, [plain.pop(), *texts], strict=True))
     of = dict(zip(_PLAIN, plain, strict=True))
     job = _plain_job(of, times)
     by_node = bool(_text(told["tres-per-node"])) or of["ntpernode"] not in ("0", *_NONE)

@@ -28,7 +28,7 @@ _PRUNE_ROWS = 5000
 MOST_ROWS, MOST_OF_KIND = 500_000, 50_000
 """Up to `MOST_ROWS` rows of journal and of events are kept, and this many events of one kind, however young."""
 _KEYS_AT_ONCE = 500
-_LONGEST = 2000
+_MAX_TEXT = 2000
 
 
 def memory(connection: Connection) -> tuple[Memory, tuple[str, ...]]:
@@ -114,7 +114,7 @@ def _intent(action: Action, at: float) -> dict[str, object]:
 
 
 def _cut(value: object) -> object:
-    return f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
+    return f"{value[:_MAX_TEXT]}..." if isinstance(value, str) and len(value) > _MAX_TEXT else value
 
 
 def open_keys(connection: Connection) -> frozenset[str]:

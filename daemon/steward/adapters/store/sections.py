@@ -12,7 +12,7 @@ from steward.model.memory import Memory
 
 _HINTS = typing.get_type_hints(Memory)
 _SECTIONS = tuple(field.name for field in fields(Memory))
-_WHOLE = ""
+_NO_KEY = ""
 _ABSENT = object()
 TOGETHER = (
     frozenset({"cluster", "groups", "slots", "gates", "ended", "strays", "operations", "client_tokens"}),
@@ -41,7 +41,7 @@ def changes(before: Memory, after: Memory) -> Changes:
         if old is new or old == new:
             continue
         if not _is_mapping(section):
-            put.append((section, _WHOLE, _body(section, new)))
+            put.append((section, _NO_KEY, _body(section, new)))
             continue
         encode_key = codec(_args(section)[0]).write
         others = [(key, value) for key, value in new.items() if old.get(key, _ABSENT) is not value]
@@ -64,17 +64,17 @@ def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, .
             continue  # written by a newer Steward
         try:
             value = decode(_value_type(section), json.loads(text))
-            if key == _WHOLE:
+            if key == _NO_KEY:
                 parts[section] = value
             else:
                 parts[section][decode(_args(section)[0], json.loads(key))] = value
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             lost.append(f"memory row {section} {key}: {type(error).__name__}: {error}")
             halves |= next((each for each in TOGETHER if section in each), frozenset())
-    return _made({section: part for section, part in parts.items() if section not in halves}), tuple(lost)
+    return _memory_of({section: part for section, part in parts.items() if section not in halves}), tuple(lost)
 
 
-def _made(parts: Mapping[str, Any]) -> Memory:
+def _memory_of(parts: Mapping[str, Any]) -> Memory:
     frozen: dict[str, Any] = {
         name: types.MappingProxyType(part) if isinstance(part, dict) else part for name, part in parts.items()
     }

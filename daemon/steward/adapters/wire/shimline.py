@@ -135,13 +135,13 @@ def ok_line(words: Mapping[str, str]) -> bytes:
     """Return the answer to `opted`: as many of `words`, in order, as fit; non-ASCII text becomes `?`."""
     line = f"{_VERSION} ok"
     for key, value in words.items():
-        word = f" {key}={_plain(value)}"
+        word = f" {key}={_encoded(value)}"
         if len(line) + len(word) < MAX_LINE:
             line += word
     return f"{line}\n".encode("ascii")
 
 
-def _plain(text: str) -> str:
+def _encoded(text: str) -> str:
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", printable(text, MAX_LINE))
 
 
