@@ -208,7 +208,7 @@ class SlurmPort(Protocol):
 
 
 class ProviderPort(Protocol):
-    """A maker of machines. There is one implementation for each `provider = ` word; one contract suite tests all."""
+    """A maker of machines. Each `provider = ` of the settings has an implementation; one contract suite tests all."""
 
     def describe(self) -> str:
         """Return one line for `steward doctor`."""
@@ -283,7 +283,7 @@ class StorePort(Protocol):
 
 
 class MessengerPort(Protocol):
-    """The sender of a channel of notifications. Slow: called in the channel's own thread."""
+    """The sender of a channel of notifications. Its calls block: they run in the channel's own thread."""
 
     def send(self, message: Message) -> None:
         """Send a message. Raises Retryable if it may not have arrived, Permanent if it is refused.
@@ -327,7 +327,7 @@ class AgentPort(Protocol):
 
 
 class SitePort(Protocol):
-    """The site's own commands around an instance's life. Slow: called in the pool."""
+    """The site's own commands: backup and restore of a node, and alarms. Its calls block: they run in a thread pool."""
 
     def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
         """Run the site's backup (or restore) command until its deadline.
@@ -378,6 +378,8 @@ class MungePort(Protocol):
 
 
 class Clock(Protocol):
+    """The clock of a daemon."""
+
     def now(self) -> float:
         """Return the time (Unix s)."""
 

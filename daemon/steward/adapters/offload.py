@@ -24,7 +24,7 @@ Work = Callable[[], Told | None]
 
 
 class Crew:
-    """Threads that do the crew's work in turn, as few as keep it moving; no work waits for work that hangs.
+    """Threads that share one queue of work, as few as keep it moving; no work waits behind work that hangs.
 
     Pieces of work that come together are handed over together: one thread is woken for all of them, and the loop once
     for their outcomes.
@@ -157,7 +157,7 @@ _CREW = Crew()
 
 
 class Threads:
-    """A limit on calls in threads: `limit` at once.
+    """A limit on calls in threads: at most `limit` at once.
 
     A hung call keeps its place until it ends, so that threads never pile up.
     """

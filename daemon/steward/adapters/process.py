@@ -21,7 +21,7 @@ MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """How a program ended. `returncode` is negative for a signal; `truncated` says that output was cut."""
+    """The end of a program. `returncode` is negative for a signal; `truncated`: its output was cut."""
 
     argv: tuple[str, ...]
     returncode: int

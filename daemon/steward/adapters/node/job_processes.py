@@ -26,7 +26,7 @@ _MAX_ENVIRON = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """Counters that only grow. A job that is not in `cpu_s` has no process on this node."""
+    """The use of CPU and network, as counters that only grow. A job not in `cpu_s` has no process on this node."""
 
     cpu_s: Mapping[JobId, float] = field(default_factory=dict)
     network_bytes: int = 0
@@ -118,7 +118,7 @@ _PASS_ON = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The number of processes that got the signal, and of all."""
+    """The number of processes that got the signal, and of all that were to get it."""
 
     told: int
     of: int

@@ -36,7 +36,7 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """New lines in order, the position after them, and the number of reads that found lost lines."""
+    """New lines in order, the position after them, and how many reads found that lines were lost."""
 
     lines: tuple[KernelLine, ...]
     position: int

@@ -26,7 +26,7 @@ _MAX_BYTES = 1 << 20
 
 
 class NoAnswer(Failed):
-    """The child did not answer in time."""
+    """An error of a child that did not answer in time."""
 
 
 class Conversation:

@@ -57,7 +57,7 @@ class SetupJob:
 
 
 class SetupLocked(Retryable):
-    """A living runner holds the lock."""
+    """An error while a living runner holds the lock."""
 
 
 class SetupDir:

@@ -27,7 +27,7 @@ _MAX_BYTES = 16 << 20
 
 
 class CommandProvider:
-    """The provider. Safe to call from several threads, if the commands may run at the same time."""
+    """ProviderPort by the site's commands. Safe to call from several threads; the commands must allow that."""
 
     def __init__(self, settings: CommandSettings, list_timeout_s: float = LIST_TIMEOUT_S) -> None:
         self._settings = settings

@@ -120,7 +120,7 @@ _RECLAIMED = ["marked-for-termination", "marked-for-stop"]
 
 
 class Ec2Provider:
-    """The provider. Safe to call from several threads and processes at once. `page` is the size of a list's page."""
+    """ProviderPort on EC2. Safe to call from several threads and processes. `page` is the size of a list's page."""
 
     def __init__(self, settings: Ec2Settings, page: int = _PAGE) -> None:
         self._settings = settings

@@ -13,7 +13,7 @@ from steward.ports import Permanent, PortError, Retryable
 
 
 class Ec2RefusalKind(Enum):
-    """The kind of a refusal."""
+    """The kind of a refusal of EC2."""
 
     CAPACITY = "capacity"
     QUOTA = "quota"

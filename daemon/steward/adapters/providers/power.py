@@ -74,7 +74,7 @@ _STATES = {
 
 
 class PowerProvider:
-    """The provider. It may power `nodes`, `read` returns Slurm's nodes, `state` is the file of tokens.
+    """ProviderPort on power states. It may power `nodes`; `read` returns Slurm's nodes; `state` is the file of tokens.
 
     Safe to call from several threads and processes at once.
     """

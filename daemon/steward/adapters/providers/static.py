@@ -38,7 +38,7 @@ class Loan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The state of the provider. `reboots` are the tokens of the last reboots, oldest first."""
+    """The content of the provider's file. `reboots` are the tokens of the last reboots, oldest first."""
 
     loans: tuple[Loan, ...] = ()
     reboots: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ _OUTPUT_KEPT = 65536
 
 
 class StaticProvider:
-    """The provider. `nodes` are all its machines with the spares; `state` is the file of loans and reboots.
+    """ProviderPort on fixed machines: `nodes`, with the spares. `state` is the file of loans and reboots.
 
     Every method is safe to call from several threads and processes at once.
     """

@@ -69,7 +69,7 @@ _EDIT_S = 0.1
 
 
 class SlurmAccounting:
-    """AccountingPort. Safe to call from several threads. `jobs` reads some jobs, as SlurmPort.jobs does."""
+    """AccountingPort by commands. Safe to call from several threads. `jobs` reads jobs as SlurmPort.jobs does."""
 
     def __init__(
         self,

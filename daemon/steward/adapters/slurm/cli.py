@@ -74,7 +74,7 @@ _WITHOUT_READER = (
 
 
 class CommandLineSlurm:
-    """SlurmPort. Safe to call from several threads.
+    """SlurmPort by steward-slurm and Slurm's commands. Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty: the one of the environment or of Slurm itself. Every command may take
     `timeout_s` seconds, an answer may have `max_bytes`. `include` is the file for partitions of ours. With a `library`,

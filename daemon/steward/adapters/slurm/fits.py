@@ -26,7 +26,7 @@ _NOT_TAKEN = "no\n"
 
 
 class FitAsker:
-    """The asker of the test. Safe to call from several threads; the process ends with ours, or with `close`."""
+    """The process that makes the test. Safe to call from several threads; it ends with ours, or with `close`."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ _CHUNK = 1 << 18
 
 
 class _NoAnswer(OSError):
-    """The program ended, was late, or wrote too much."""
+    """An error of a program that ended, was late, or wrote too much."""
 
 
 class Helper:

@@ -29,7 +29,7 @@ NOT_BUILT = "steward-slurm is not built for this Slurm (make shim)"
 
 
 class Library:
-    """Slurm's library. Safe to call from several threads; the processes end with ours, or with `close`."""
+    """The reads of steward-slurm. Safe to call from several threads; the processes end with ours, or with `close`."""
 
     def __init__(
         self,

@@ -151,7 +151,7 @@ _POLL_S = 0.1
 
 
 class Slurm(Protocol):
-    """The commands that the partition file needs."""
+    """The reads and commands of Slurm that `write` needs."""
 
     def nodes(self) -> Mapping[NodeName, Node]: ...
 

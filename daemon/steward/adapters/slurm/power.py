@@ -55,7 +55,7 @@ def power_of(node: Node | None) -> Power:
 
 
 class PowerSwitch:
-    """Powers nodes by `scontrol update`. Raises Retryable, Permanent or Stale as every call of Slurm does."""
+    """The power switch of nodes, by `scontrol update`. Raises Retryable, Permanent or Stale, by Slurm's refusal."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
         self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)

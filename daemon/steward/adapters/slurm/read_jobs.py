@@ -73,7 +73,7 @@ def _waiting(jobs: Mapping[JobId, Job]) -> tuple[JobId, ...]:
 
 
 class JobReader:
-    """Reads jobs. Safe to call from several threads."""
+    """A reader of jobs, which remembers its last look. Safe to call from several threads."""
 
     def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library

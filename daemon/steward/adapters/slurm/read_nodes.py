@@ -37,7 +37,7 @@ class _Last:
 
 
 class NodeReader:
-    """Reads nodes. Safe to call from several threads."""
+    """A reader of nodes, which remembers its last look. Safe to call from several threads."""
 
     def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library

@@ -24,7 +24,7 @@ VARIABLES = (
 
 
 class SubmittedJobs:
-    """The records. Calls block: use them in a thread. `config` asks Slurm for its settings."""
+    """slurmctld's records of submissions. Calls block: use them in a thread. `config` asks Slurm for its settings."""
 
     def __init__(self, config: Callable[[], Mapping[str, str]]) -> None:
         self._config = config

@@ -43,7 +43,7 @@ SHORT = "%A|%i|%x"
 
 
 class Merged(Odd):
-    """Raised for a line that describes several jobs."""
+    """A line that describes several jobs."""
 
 
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]*")

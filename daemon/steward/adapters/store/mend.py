@@ -73,7 +73,7 @@ class Salvage:
 
 
 class Mender:
-    """Repairs one file. `tell` gets an event for each repair."""
+    """The repair of one SQLite file. `tell` gets an event for each repair."""
 
     def __init__(self, file: Path, tell: Callable[[Event], None], now: Callable[[], float] = time.time) -> None:
         self._file, self._tell, self._now = file, tell, now

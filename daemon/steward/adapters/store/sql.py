@@ -34,7 +34,7 @@ _PRUNE_EVERY_S = 600.0
 
 
 class SqlStore:
-    """StorePort. Safe to call from several threads. `now` is Unix seconds, for the journal's times and for pruning.
+    """StorePort on SQL. Safe to call from several threads. `now` is Unix seconds, for journal times and for pruning.
 
     Outcomes and events are kept for `keep_s` seconds, the ledger for `keep_ledger_s`.
     """

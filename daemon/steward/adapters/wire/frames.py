@@ -29,7 +29,7 @@ _LENGTH = 4
 
 
 class Gone(Retryable):
-    """The peer closed the connection, was cut off, or has been silent for too long."""
+    """The end of a connection: the peer closed it, was cut off, or has been silent for too long."""
 
 
 def pack(frame: Frame) -> bytes:

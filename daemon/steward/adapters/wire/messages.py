@@ -27,7 +27,7 @@ _SHARED = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """The head's answer for a waiting shim. `exclude` goes with RETRY."""
+    """The head's answer for a waiting shim. `exclude` are the nodes that a RETRY must not use."""
 
     id: AskId
     answer: Answer

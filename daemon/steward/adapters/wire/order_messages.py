@@ -189,7 +189,7 @@ def _set_up_frames(order: SetUpNode) -> list[Frame]:
 
 @dataclass(slots=True)
 class SetUpParts:
-    """The parts of an order so far. A first part begins anew, whatever came before."""
+    """The parts of an order so far. A part with number 0 begins a new order, whatever came before."""
 
     _token: str = ""
     _got: list[str] = field(default_factory=list)

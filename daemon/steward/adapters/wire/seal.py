@@ -1,7 +1,7 @@
 """Seals: a MUNGE credential over a frame's digest, bound to this connection, its direction and its sequence number.
 
 A frame from another connection, or one that was reflected, replayed, reordered or changed, is refused. Heartbeats,
-which come far more often, are sealed the same way by a key that the head made for the connection.
+which come far more often, are sealed with a key that the head made for the connection.
 """
 
 import hashlib
