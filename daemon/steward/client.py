@@ -200,7 +200,7 @@ class Client:
         return self.array(f"/v1/checks?node={quote(node, safe='')}" if node else "/v1/checks")
 
     def arm_check(self, check: str, *, armed: bool) -> Json:
-        """Arm or disarm a check that may change; an armed one takes nodes out, whatever its trial says."""
+        """Arm or disarm a new or changed check; an armed one takes nodes out, whatever its trial shows."""
         return self._post(f"/v1/checks/{'arm' if armed else 'disarm'}", {"check": check})
 
     def check_deep(self, nodes: str, kinds: Iterable[str]) -> Json:

@@ -39,6 +39,7 @@ class Crew:
         self._threads = self._idle = self._given = self._taken = 0
         """The numbers of threads, of those that wait for work, and of pieces of work given and taken so far."""
         self._handing: asyncio.AbstractEventLoop | None = None
+        """The loop that hands its work over at the end of its present turn."""
         self._relief_by: asyncio.AbstractEventLoop | None = None
         self._relief: asyncio.TimerHandle | None = None
         """The timer after which another thread helps, and its loop."""
@@ -69,6 +70,7 @@ class Crew:
                 self._lock.notify()
 
     def _relieve_later(self, known: int = 0) -> None:
+        """Start the relief timer if this loop has none; `known` is how many pieces of work were given before."""
         loop = asyncio.get_running_loop()
         if self._relief_by is not loop:
             self._relief_by = loop

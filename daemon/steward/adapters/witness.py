@@ -43,7 +43,7 @@ class PortWitness:
     """WitnessPort by TCP connections.
 
     One look takes at most `connect_s` + `answer_s` seconds, and as long again for the host's name. A host whose name
-    does not exist is absent; if the resolver does not answer, or this machine has no socket or network for the look,
+    does not exist is SILENT; if the resolver does not answer, or this machine has no socket or network for the look,
     there is no result.
     """
 

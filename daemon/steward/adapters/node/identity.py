@@ -24,8 +24,8 @@ _ALIASES_S = 5.0
 def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
     """Return `named`, else Slurm's name of the node on this host, else what `hostname -s` prints.
 
-    Slurm's name is that of slurmd's environment, or the NodeName whose NodeHostname is `host` (this host's name), long
-    or short. Raises Permanent if slurm.conf has several nodes on this host.
+    Slurm's name is SLURMD_NODENAME in our environment, or the NodeName whose NodeHostname is `host` (this host's name),
+    long or short. Raises Permanent if slurm.conf has several nodes on this host.
     """
     long = host or socket.gethostname()
     short = long.split(".")[0]

@@ -43,7 +43,7 @@ class NodeMender:
     def reset(self, gpu: str) -> tuple[str, ...]:
         """Reset the GPU, and return its names (UUID, PCI address).
 
-        Raises Permanent if a process uses the GPU, Retryable if the driver does not reset it.
+        Raises Permanent for a bad name and while a process uses the GPU, Retryable if the driver does not reset it.
         """
         if not is_gpu(gpu):
             raise Permanent(f"{gpu[:100]!r} is not a GPU's UUID or PCI address: nothing reset")

@@ -329,7 +329,7 @@ class _Look:
 class SharedLooks:
     """A cache of looks: a result younger than KEEP_S is returned again.
 
-    While one thread looks, others with the same probe wait for it, as long as it takes: they would hang as well.
+    While one thread looks, others with the same probe wait for its result, even if it hangs: they would hang, too.
     """
 
     def __init__(self, look: Callable[[Probe], Raw], now: Callable[[], float] = time.monotonic) -> None:

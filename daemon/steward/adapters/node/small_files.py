@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 MAX_BYTES = 65536
 _NO_VALUE = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
-"""Errors of sysfs for a property that this device does not have, or for a link that is down."""
+"""The errors of sysfs for a property that the device does not have, or for a link that is down."""
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 _MAGIC = frozenset("*?[")
 

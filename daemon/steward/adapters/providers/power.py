@@ -35,7 +35,9 @@ class PowerCycle:
     leaving: bool = False
     """Whether Steward ended the cycle and has not seen the node powered down yet: Slurm may have lost the order."""
     was_coming: bool = False
+    """Whether the node was seen on its way up, or up."""
     was_on: bool = False
+    """Whether the node was seen up."""
     why: str = ""
     """Why the cycle ended by itself."""
 

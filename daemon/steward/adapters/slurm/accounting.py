@@ -84,7 +84,9 @@ class SlurmAccounting:
         self._jobs, self._now, self._sleep = jobs, now, sleep
         self._lock = threading.Lock()
         self._tables: tuple[float, Tables] | None = None
+        """When slurmdbd's tables were read, and the tables; None after an edit."""
         self._before: Tables | None = None
+        """The tables that slurmdbd gave last, however old."""
         self._config: tuple[float, Mapping[str, str]] | None = None
         self._last_edit = 0.0
         self._uids: dict[str, int] = {}

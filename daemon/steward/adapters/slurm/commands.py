@@ -11,11 +11,13 @@ from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 MAX_BYTES = 512 << 20
 """The longest answer."""
 _HEAVY_SHARE = 0.5
+"""The share of a limit above which `heavy` reports an answer."""
 _PLAIN_ENV = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 _NO_ENV: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
 """A word that scontrol takes unchanged from a line of its input."""
 _AT_ONCE = 1000
+"""The most commands for one scontrol."""
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
 
@@ -76,7 +78,8 @@ class SlurmCommands:
     def write_all(self, commands: Iterable[Sequence[str]]) -> None:
         """Run scontrol for each list of words.
 
-        Raises as `write` does, for the first refusal, after all of them were tried.
+        Raises as `write` does, for the first refusal. Of each `_AT_ONCE` commands, those after a refused one are tried,
+        too.
         """
         # scontrol reads a thousand commands from its input in the time of twenty that are started (22.05: 0.9 ms each
         # instead of 3 to 20)

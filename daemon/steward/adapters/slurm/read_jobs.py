@@ -28,14 +28,16 @@ _SQUEUE = ("squeue", "--noheader", "--all", "--states=all")
 _STATES_WITH_NODES = "--states=running,suspended,completing"
 _EACH_TASK = "--array"
 _SHORT_S = 60.0
+"""How long the short list is not read again while the long list does not change."""
 _ONE_BY_ONE = 4
-"""Up to this many jobs are asked for one by one: slurmctld sends squeue one job, or all."""
+"""Up to this many jobs are asked for one by one, since slurmctld sends squeue either one job or all."""
 _LONG_QUEUE = 300
 """From this many jobs in the queue on, asking one by one is worth the processes."""
 _LONGEST = 2000
-"""The longest list of ids for one command."""
+"""The most ids for one command."""
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 Key = tuple[str, str, int]
+"""The text of a job: its long record, its excluded nodes, and how often the short list has its id."""
 
 
 @dataclass(slots=True)

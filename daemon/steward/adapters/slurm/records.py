@@ -107,6 +107,8 @@ def job_of(line: str) -> Job:
 
 
 class _OfQuotas(TypedDict):
+    """More fields of a Job, most of them for quotas."""
+
     requested: str
     allocated: str
     preempted: float | None
@@ -271,7 +273,7 @@ def unavailable(description: str) -> frozenset[NodeName]:
 def job_state(*words: str) -> tuple[JobState, frozenset[str]]:
     """Return the base state and the flags, the same objects for the same words.
 
-    An unknown word is kept as a flag; without a base it is UNKNOWN.
+    An unknown word is kept as a flag; without a known base, the base is UNKNOWN.
     """
     base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
     if base is None:

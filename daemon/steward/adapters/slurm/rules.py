@@ -56,8 +56,8 @@ def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = 
     """Raise Stale if the job is pending, was cancelled or completed: Slurm would run it again.
 
     A pending job may be requeued if one of its other `parts` is left over, and a job that completed after `told_at`,
-    when it was told to make room. Raise Retryable while it cleans up without showing its final state (22.05): its user
-    may have cancelled it.
+    when it was told to make room. Raise Retryable while it is completing without a visible final state (22.05):
+    its user may have cancelled it.
     """
     if job.is_pending and not any(part.is_left_over for part in parts):
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
@@ -86,7 +86,7 @@ def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tup
 def may_nudge(job: Job, *, release: bool) -> None:
     """Raise Stale unless the job is pending, or if a person holds it and `release` is wanted.
 
-    Only Slurm's own holds are ours to lift. Raise Retryable while it still cleans up.
+    Only Slurm's own holds are ours to lift. Raise Retryable while the job is completing.
     """
     if job.is_completing:
         raise Retryable(f"job {job.id} still cleans up")
@@ -99,7 +99,7 @@ def may_nudge(job: Job, *, release: bool) -> None:
 def new_comment(job: Job, text: str) -> str:
     """Return the job's whole admin comment with `text` as our part.
 
-    Raise Retryable while it cleans up, Permanent for a text that is not ours or not one short line.
+    Raise Retryable while the job is completing, Permanent for a text that is not ours or not one short line.
     """
     if not text.startswith(comment.PREFIX) or text != printable(text, comment.LONGEST) or comment.BETWEEN in text:
         raise Permanent(f"not a comment of ours: {show(text)}")
@@ -157,7 +157,7 @@ def by_features(
 ) -> dict[Features, list[NodeName]]:
     """Return the nodes to change, by the features that they should have.
 
-    Those nodes do not have `prefix` + `word` as their only feature with that prefix (none if the word is empty). Raise
+    To change are nodes that do not have `prefix` + `word` as their only feature with that prefix (no word: none). Raise
     Permanent for text that would be more than one feature.
     """
     if not _FEATURE.fullmatch(prefix + word) or not prefix:

@@ -40,6 +40,7 @@ _FREE_TEXTS = (
     "tres-per-job", "tres-per-node",
 )  # fmt: skip
 SHORT = "%A|%i|%x"
+"""The format of the short list: the job id, the id with the task, and the excluded nodes."""
 
 
 class Merged(Odd):
@@ -53,6 +54,7 @@ _LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
 _STATE = re.compile(r"[A-Z_]+")
 _REASON = re.compile(r"[A-Za-z0-9]+")
 _NO_VAL = str(0xFFFFFFFE)
+"""Slurm's number for "not set"."""
 _NO_TIME = frozenset({"N/A", "NONE", "None", "Unknown", "0"})
 _NONE = frozenset({"(null)", "N/A", "n/a", ""})
 _DESCRIBED = {

@@ -57,7 +57,7 @@ _NO_NODES: frozenset[NodeName] = frozenset()
 def expand(text: str) -> frozenset[NodeName]:
     """Return every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none).
 
-    Raises Retryable for a bad one.
+    Raises Retryable for a malformed list.
     """
     if text in ("", "(null)", "None"):
         return _NO_NODES

@@ -18,7 +18,7 @@ from steward.ports import Permanent
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _AT_START = (*_DAMAGE, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
-"""In a file that is not in use yet, "unsupported file format" is damage as well."""
+"""The codes of damage in a file that is not open yet: "unsupported file format" is one of them."""
 _CHECK_S = 10.0
 """The time limit of the check of a whole file. After it the file is used; a bad page is found when it is read."""
 _KEPT_FILES = 5

@@ -135,8 +135,8 @@ class SqlStore:
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
         """Yield a connection whose transaction is committed at the end.
 
-        Raises Retryable for a locked, full or absent database, and for a damaged one that was repaired; Permanent for a
-        broken one.
+        Raises Retryable for a locked, full or absent database, and for a damaged one that was repaired; Permanent for
+        any other refusal of the database.
         """
         engine, mended = self._engine.execution_options(**WRITES) if writes else self._engine, self._mended
         try:

@@ -115,7 +115,7 @@ class Channel:
     async def beat(self, **fields: float) -> None:
         """Send a heartbeat: {"sent"} or {"lives"} from the agent, {"echo", "now"} from the head, which answers "sent".
 
-        The last one of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
+        The last heartbeat of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
         """
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
 

@@ -48,6 +48,7 @@ _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
 """The most bytes of a frame for jobs; the rest is for the agent's identity and the seal."""
 _OPTED_BYTES_SHORT = SHORT_HELLO - 2048
+"""The same for a hello to a head that asks the agent to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +66,9 @@ class Hello:
 class Terms:
     """The head's terms for the agent: a heartbeat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    The head's silence counts only while an answer is due. `now` is its clock (Unix s). `defaults` are the site's;
-    the first that fits a job counts. `warning` is a sentence for every job that asks to be resumed: what this site's
-    settings keep Steward from doing for it.
+    The head's silence counts only while an answer is due. `now` is its clock (Unix s). `defaults` are the site's modes
+    for jobs without the option; the first that fits a job counts. `warning` is a sentence for every job that asks to be
+    resumed: what this site's settings keep Steward from doing for it.
     """
 
     interval_s: float

@@ -17,7 +17,7 @@ _MAX_TEXT = 300
 _BAD = re.compile(r"steward/1 bad severity=(?P<severity>[a-z]+) check=(?P<check>[!-~]+) text=(?P<text>[!-~]*)\n")
 _SEVERITIES = frozenset(one.value for one in Severity)
 _TO_ENCODE = re.compile(r"[^!-$&-~]")
-"""Characters that are written as %XX: all but printable ASCII, and also space and percent sign."""
+"""The characters that are written as %XX: space, percent sign and all that is not printable ASCII."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
