@@ -1,7 +1,7 @@
 """Files and folders on disk, written so that neither a crash nor another user can corrupt them.
 
-A file is replaced whole, as text or as JSON. A folder of root's own is checked to be writable by root alone, and a
-tree is removed without following the links in it.
+A file is replaced whole, as text or as JSON. A folder of our own is checked to be writable by us alone, and a tree
+is removed without following the links in it.
 """
 
 import fcntl

@@ -32,7 +32,7 @@ def escaped(text: str) -> str:
 
 
 class KeyValueFormatter(logging.Formatter):
-    """Lines such as `2026-11-21T10:36:01.123+0100 info node=n1 case=c-7 drained`, each followed by its traceback."""
+    """Lines like `2026-11-21T10:36:01.123+0100 info node=n1 case=c-7 drained`; a traceback is on further lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         local = time.localtime(record.created)

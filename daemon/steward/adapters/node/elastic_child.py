@@ -1,8 +1,9 @@
 """The program that acts for an elastic run as the run's user: `python -I -m ... WHAT UID JOB`.
 
 It begins as root. A process that its user can trace must not run in the agent's cgroup: so the program first joins the
-cgroup of the job's own script, and so its limits and its end, and then becomes the user for good. The coordinator runs
-in this process, which its user cannot trace; sbatch is a program that the user could start in that cgroup as well.
+cgroup of the job's own script, whose limits and end then hold for it, too, and becomes the user for good. The
+coordinator runs in this process, which its user cannot trace; sbatch runs as a program that the user could start in
+that cgroup, too.
 """
 
 import json
@@ -113,7 +114,7 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
 
 
 def _script_of(job: JobId, uid: int, token: str) -> int:
-    """Return the oldest process of the base job that has the run's token in its environment: its script.
+    """Return the oldest process of the base job with the run's token in its environment: the script, while it runs.
 
     Raises OSError if there is none.
     """

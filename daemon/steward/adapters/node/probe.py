@@ -315,7 +315,7 @@ def _read(path: str) -> bytes:
 # Checks with the same probe at the same moment share one look.
 
 KEEP_S = 0.5
-"""How long a look is shared: shorter than every check's `confirm_s` (a test compares), which asks for a new look."""
+"""How long a look is shared: shorter than every `confirm_s` (a test compares), since to confirm takes a new look."""
 
 
 class _Look:

@@ -86,7 +86,7 @@ class Stepds:
         everyone = list(proc.every())
         ours = self._stepds_of(job, everyone)
         old = [stepd for stepd in ours if stepd.began < before]
-        if not old or self._has_orphan(job, uid, everyone):
+        if not old or self._has_other_process(job, uid, everyone):
             return ()
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
@@ -204,7 +204,7 @@ class Stepds:
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
-    def _has_orphan(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
+    def _has_other_process(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
         """Return whether a process of the job lives that is no slurmstepd: Slurm still has to end it."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job, uid) and not self._is_stepd(pid) for pid in alive)

@@ -1,8 +1,8 @@
 """The program that looks at a file as its user: `python -I -S user_look.py UID WHAT PATH [BYTES START]`.
 
 It begins as root, and starts no other program once it is the user: the user could trace such a program and make it run
-anything, in the agent's cgroup and as well protected from the OOM killer. For the same reason it leaves the agent's
-cgroup, if cgroups can be written. Standard library only, for a fast start.
+anything, in the agent's cgroup and as well protected from the OOM killer as the agent. For the same reason it leaves
+the agent's cgroup, if cgroups can be written. Standard library only, for a fast start.
 """
 
 import ctypes

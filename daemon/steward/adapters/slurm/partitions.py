@@ -56,7 +56,7 @@ class Reader:
         )
 
     def _with_known(self, read: Callable[[NodesOf], dict[str, Partition]]) -> dict[str, Partition]:
-        """Return what `read` returns; it gets the lists of nodes that are known from the last answer."""
+        """Return what `read` finds; it gets a function that expands node lists and remembers the last answer's."""
         known, seen = self._known, dict[str, frozenset[NodeName]]()
 
         def nodes_of(text: str) -> frozenset[NodeName]:
