@@ -1,3 +1,3 @@
-"""Steward: faulty Slurm nodes are found, taken out and replaced. Marked jobs resume by themselves."""
+"""Steward: find faulty Slurm nodes, drain them, repair or replace them, and resume the jobs that opted in."""
 
 __version__ = "0.1.0"

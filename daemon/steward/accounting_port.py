@@ -1,7 +1,7 @@
 """The door to Slurm's accounting: accounts, QOS, limits, and the effects of quotas on jobs.
 
-Errors are those of `steward.ports`. Only objects with our mark are changed: QOS named `stw-...`, the limits of accounts
-that a quota names, and jobs of those accounts. All other accounts, QOS and limits stay.
+Errors are those of `steward.ports`. Steward changes only its own QOS (`stw-...`) and accounts, the QOS and limits of
+accounts that a quota names, and the jobs of those accounts.
 """
 
 from typing import Protocol
@@ -11,7 +11,7 @@ from steward.model.action import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCo
 
 
 class AccountingPort(Protocol):
-    """Slurm's accounting as quotas need it. A read returns a whole picture; the next one shows what a write changed."""
+    """Slurm's accounting, as far as quotas need it. The effect of a write shows in the next `picture`."""
 
     def picture(self) -> Accounting:
         """Return all of accounting, from slurmctld's own copy. Raises Retryable if it cannot be read.
@@ -20,10 +20,10 @@ class AccountingPort(Protocol):
         """
 
     def set_qos(self, action: SetQos) -> None:
-        """Make or change a QOS. Raises Permanent for a QOS of others, Retryable while slurmdbd does not answer."""
+        """Make or change a QOS of ours. Raises Permanent for any other, Retryable while slurmdbd does not answer."""
 
     def drop_qos(self, action: DropQos) -> None:
-        """Delete a QOS; one that is gone is success. Raises Permanent for a QOS of others, Stale while it is in use."""
+        """Delete a QOS of ours; success if it is gone. Raises Permanent for any other, Stale while it is in use."""
 
     def set_team(self, action: SetTeam) -> None:
         """Set the QOS and limits of an account.
@@ -32,19 +32,19 @@ class AccountingPort(Protocol):
         """
 
     def make_account(self, name: str) -> None:
-        """Make an account with our mark on this cluster; an existing one is success, and keeps its own mark."""
+        """Make an account with our mark on this cluster; success if it exists, with whatever mark it has."""
 
     def remove_account(self, name: str) -> None:
-        """Remove an account; one that is gone is success.
+        """Remove an account; success if it is gone.
 
         Raises Stale if the account is not ours, or has users, jobs or accounts below it.
         """
 
     def move_job(self, action: MoveJob) -> None:
-        """Move a job to other QOS. Raises Stale if it is not pending, Permanent for a QOS that its user may not use."""
+        """Set a job's QOS. Raises Stale if the job is not pending, Permanent for a QOS that its account may not use."""
 
     def mark_job(self, action: MarkJob) -> None:
-        """Set a job's priority. Raises Stale if the job is over or in another run."""
+        """Set a job's priority; None: leave it to Slurm again. Raises Stale if the job is over or in another run."""
 
     def set_node_count(self, action: SetNodeCount) -> None:
         """Set how many nodes a job asks for. Raises Stale if the job is not pending."""

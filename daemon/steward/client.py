@@ -23,9 +23,9 @@ Json = dict[str, Any]
 
 _CONNECT_S = 2.0
 _READ_S = 8.0
-"""The slowest page of a head of 10,000 nodes takes 0.3 s (docs/performance.md); other requests may be before it."""
+"""The slowest page of a head of 10,000 nodes takes 0.3 s (docs/performance.md); the rest is for requests before it."""
 _WORK_S = 30.0
-"""For changes, and for pages that are made one at a time."""
+"""The time limit of changes, and of pages that the head makes one at a time."""
 _EXAMINE_S = 120.0
 _SILENT_S = 3.0
 """After this time the caller is told that no answer has come yet."""
@@ -33,11 +33,11 @@ _FOLLOW_S = 20
 
 
 class HeadError(Exception):
-    """The head refused a request or could not carry it out; the text is the head's own."""
+    """An error of a request, which the head refused or could not carry out."""
 
 
 class OperationError(HeadError):
-    """The head refused an operation of its AWS endpoint; `code` is one of AWS's codes, and in the text, too."""
+    """A refused operation of the AWS endpoint. `code` is AWS's error code; the text begins with it."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -45,11 +45,11 @@ class OperationError(HeadError):
 
 
 class NotThere(HeadError):
-    """The head knows nothing by this name."""
+    """A name that the head does not know."""
 
 
 class Unreachable(HeadError):
-    """No head answers, or the head is not ready or too busy (503). The same call may work later.
+    """A head that does not answer, is not ready or is too busy (503). The same call may work later.
 
     The text says which address was tried and what to do.
     """
@@ -57,10 +57,10 @@ class Unreachable(HeadError):
 
 @dataclass(frozen=True, slots=True)
 class Ears:
-    """What to call for news that is not part of an answer.
+    """The callbacks for news that is not part of an answer.
 
-    `standstill` gets why the head decides nothing (`since`, `why`, `at`), if the page does not say so itself; `silence`
-    gets the message that no answer has come for seconds.
+    `standstill` gets why the head decides nothing now (`since`, `why`, `at`), unless the page itself has that field.
+    `silence` gets the message that no answer has come for seconds.
     """
 
     standstill: Callable[[Json], None] = lambda said: None
@@ -70,9 +70,9 @@ class Ears:
 class Client:
     """A client without state.
 
-    `prove` makes a MUNGE credential over a payload; changes, operations and all pages for login hosts need it. `ca`:
+    `prove` makes a MUNGE credential over a payload; changes, operations and, on login hosts, all pages need it. `ca`:
     PEM file that certifies the head (empty: well-known authorities). `cluster`: the only cluster whose head accepts the
-    proofs (empty: not known). `patience` multiplies how long an answer is waited for.
+    proofs (empty: not known). `patience` multiplies the time limits of answers.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Client:
         self._url, self._prove, self._cluster, self._ca = url.rstrip("/"), prove, cluster, ca
 
     def object(self, path: str, *, read_s: float = _READ_S, is_proved: bool = False) -> Json:
-        """Return the page at `path`, an object. `is_proved`: tell who asks, if MUNGE can prove it."""
-        answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s)
+        """Return the JSON object at `path`. `is_proved`: name the caller to the head, if MUNGE can prove it."""
+        answer = self._ask("GET", path, b"", self._proof_header(path) if is_proved else {}, read_s)
         if not isinstance(answer, dict):
             raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
         return answer
 
     def array(self, path: str, *, read_s: float = _READ_S, wait_s: float = 0.0) -> list[Json]:
-        """Return the page at `path`, a list; the head may wait for `wait_s` on purpose."""
+        """Return the JSON list at `path`; the head may delay its answer by up to `wait_s`."""
         answer = self._ask("GET", path, b"", {}, read_s, wait_s)
         if not isinstance(answer, list):
             raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
@@ -107,9 +107,9 @@ class Client:
         return self.array(f"/v1/jobs/{job}/history", read_s=_WORK_S)
 
     def report(self, *, job: int = 0, since: float = 0.0, month: str = "", user: str = "", partition: str = "") -> Json:
-        """Return where the time of jobs went.
+        """Return the report on where jobs' time went.
 
-        The report is of one job, or of all jobs with time since `since` (Unix s) or in a month (`2026-11`).
+        It covers one job, or all jobs with time since `since` (Unix s) or in a month (`2026-11`).
         """
         said = {"job": str(job), "since": f"{since:.3f}", "month": month, "user": user, "partition": partition}
         return self.object("/v1/report?" + urlencode(said), read_s=_EXAMINE_S)
@@ -126,7 +126,7 @@ class Client:
     def explain_job(self, job: int | str) -> Json:
         """Return the explanation of a job, or of a task of an array (`12_3`).
 
-        The job's output is part of it for its user and for admins, if MUNGE proves who asks.
+        It quotes the job's output only for the job's user and for admins, as proved by MUNGE.
         """
         return self.object(f"/v1/explain/job/{job}", is_proved=True)
 
@@ -145,8 +145,8 @@ class Client:
     ) -> Iterator[Json]:
         """Yield the newest `limit` events, then each one as it happens, for ever.
 
-        While the head is away, the client waits, and afterwards misses no event of that time; `lost` gets the error of
-        each failed try (it may sleep). An error of the first read is raised.
+        While the head is away, the client tries again, and afterwards yields the events of that time, too. `lost` is
+        called with the error of each failed try, and may sleep. An error of the first read is raised.
         """
         newest = self.events(limit=1)
         after = int(newest[-1]["seq"]) if newest else 0
@@ -154,7 +154,7 @@ class Client:
         yield from newest
         task = wanted.job if wanted and "_" in wanted.job else ""
         while True:
-            task = str(newest[-1]["job"]) if task and newest else task  # its number: Slurm may forget the task
+            task = str(newest[-1]["job"]) if task and newest else task  # its job id: Slurm may forget the task
             try:
                 events = self.events(after=after, limit=1000, wait_s=_FOLLOW_S, wanted=EventFilter(job=task))
             except HeadError as error:
@@ -165,7 +165,7 @@ class Client:
             after = max([after, *(int(event["seq"]) for event in events)])
 
     def quota(self, team: str) -> Json:
-        """Return one team of `quotas`, with its jobs."""
+        """Return a team's quota, with the team's jobs."""
         return self.object(f"/v1/quotas/{quote(team, safe='')}")
 
     def preview_quotas(self, document: Json, *, prune: bool) -> Json:
@@ -188,7 +188,7 @@ class Client:
         return self._post("/v1/resume-actions", {})
 
     def approve(self, cases: str) -> Json:
-        """Approve repairs that wait for approval, by ids of cases or names of nodes: `c17,n[2-4]`."""
+        """Approve repairs that wait for approval, by case ids or node names: `c17,n[2-4]`."""
         return self._post("/v1/cases/approve", {"cases": cases})
 
     def reset_breakers(self, scope: str = "") -> Json:
@@ -200,7 +200,7 @@ class Client:
         return self.array(f"/v1/checks?node={quote(node, safe='')}" if node else "/v1/checks")
 
     def arm_check(self, check: str, *, armed: bool) -> Json:
-        """Arm or disarm a check that may change; an armed one takes nodes out, whatever its trial says."""
+        """Arm or disarm a new or changed check; an armed one takes nodes out, whatever its trial shows."""
         return self._post(f"/v1/checks/{'arm' if armed else 'disarm'}", {"check": check})
 
     def check_deep(self, nodes: str, kinds: Iterable[str]) -> Json:
@@ -233,8 +233,8 @@ class Client:
         answer = self._ask("POST", path, body, {"Authorization": proof}, _WORK_S)
         return answer if isinstance(answer, dict) else {}
 
-    def _name(self, path: str) -> dict[str, str]:
-        """Return the header that proves who asks, for a page that all may read; nothing if MUNGE cannot prove it."""
+    def _proof_header(self, path: str) -> dict[str, str]:
+        """Return the header that proves the caller's identity; empty if MUNGE cannot prove it."""
         try:
             return {"Authorization": self._proof(payload("GET", urlsplit(self._url + path).path, b""))}
         except (HeadError, PortError):
@@ -248,9 +248,9 @@ class Client:
     def _ask(
         self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float, wait_s: float = 0.0
     ) -> Any:
-        """Return the answer to one call, made on its own connection and through no proxy.
+        """Return the answer to one request, sent on its own connection and through no proxy.
 
-        The head may wait for `wait_s` on purpose. A page that needs to know who asks is asked for again, with proof.
+        The head may delay its answer by up to `wait_s`. A GET that is refused without proof (401) is sent again.
         """
         try:
             with closing(self._connection()) as connection:
@@ -273,10 +273,10 @@ class Client:
             proof = self._proof(payload("GET", urlsplit(self._url + path).path, b""))
             return self._ask(method, path, body, {"Authorization": proof}, read_s, wait_s)
         found = _read(status, content, self._url + path)
-        return self._told_standstill(standstill, found) if standstill and method == "GET" else found
+        return self._with_standstill(standstill, found) if standstill and method == "GET" else found
 
     def _await_answer(self, sock: socket.socket, read_s: float, wait_s: float) -> None:
-        """Wait for the answer, and say once that none has come yet. Raises TimeoutError if none comes at all."""
+        """Wait for the answer; report once if it is late. Raises TimeoutError if none comes."""
         first_s = min(_SILENT_S, read_s) * self._patience + wait_s
         left_s = read_s * self._patience + wait_s - first_s
         with selectors.DefaultSelector() as selector:
@@ -290,8 +290,11 @@ class Client:
             if not selector.select(left_s):
                 raise TimeoutError
 
-    def _told_standstill(self, header: str, found: Any) -> Any:
-        """Return the document with the standstill as a field, if it is an object without that field; else as it is."""
+    def _with_standstill(self, header: str, found: Any) -> Any:
+        """Report the standstill in the header, and return the document with it as a field.
+
+        Return the document unchanged if it has the field, if it is no object, or if the header is malformed.
+        """
         try:
             said = json.loads(header)
         except ValueError:

@@ -1,7 +1,7 @@
-"""The doors to the outside, as Protocols. Adapters implement them, workflows call them, tests fake them.
+"""The interfaces to the outside world, as Protocols. Adapters implement them, workflows call them, tests fake them.
 
 Errors: `Retryable` (try again later; nothing is known to have happened), `Permanent` (will not work as asked) and
-`Stale` (the object has changed: read it again before acting). An adapter raises nothing else on purpose.
+`Stale` (the object has changed: read it again before acting). An adapter raises no other error on purpose.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from steward.model.port_error import Stale as Stale
 from steward.model.port_error import Unsent as Unsent
 from steward.model.port_error import WrongClock as WrongClock
 
-if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
+if TYPE_CHECKING:  # spare an agent, which only needs the errors, these imports
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from steward.model.action import NudgeJob
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # an agent that only needs the errors does not pay for record
 
 
 class SlurmPort(Protocol):
-    """Slurm as Steward needs it. Reads return everything, or just the named objects; writes are batched."""
+    """Slurm, as far as Steward needs it. Reads return everything, or just the named objects; writes are batched."""
 
     def describe(self) -> str:
         """Return one line for `steward doctor`: which adapter, and which Slurm."""
@@ -53,7 +53,7 @@ class SlurmPort(Protocol):
         """Return every job that slurmctld still holds (MinJobAge), or a choice of them.
 
         The choice is the jobs of `only` that slurmctld holds, and each unfinished job that has one of the nodes `on`.
-        Raises Retryable if no readable answer comes; an empty answer is a real one.
+        Raises Retryable if no readable answer comes; an empty answer is believed.
         """
 
     def drain(self, marks: Mapping[NodeName, Mark]) -> None:
@@ -65,8 +65,8 @@ class SlurmPort(Protocol):
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         """Resume nodes whose reason still begins with `mark`, or with `command` if one is given.
 
-        `command` is an admin's `Action:Replace`, which Steward left in place as the reason. The nodes are read just
-        before. Raises Stale if the reason of one is another: then no node is resumed.
+        `command` is an admin's `Action:Replace`, which Steward left in place as the reason. Nodes are read just before.
+        Raises Stale, and resumes no node, if one has another reason.
         """
 
     def requeue(
@@ -79,27 +79,26 @@ class SlurmPort(Protocol):
     ) -> None:
         """Requeue a job.
 
-        `exclude` is the whole exclude list of a job that had ended. The list of a job that still ran cannot be changed
-        here: `nudge` sets it. Raises Stale if the job is pending, gone, in another run than `restart`, or completed; a
-        job that completed at `told_at` (Unix s) or later is requeued all the same, because it was told to make room.
+        `exclude` becomes the whole exclude list of a job that has ended; the list of a running job is set by `nudge`.
+        Raises Stale if the job is pending, gone, in another run than `restart`, cancelled or completed. A job that
+        completed at `told_at` (Unix s) or later is requeued all the same: it was told to make room.
         """
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
         """Make pending jobs eligible in `delay_s` (whole seconds, rounded up) with these exclude lists.
 
-        `release` lifts a hold set by Slurm. Of several jobs, those that are no longer pending are left alone. For a
-        single job, raises Stale as `requeue` does and for a hold set by a person, Retryable while the job is
-        completing.
+        `release` lifts a hold set by Slurm. Several jobs: those that are no longer pending are skipped. A single job:
+        raises Stale if it is not pending, gone, in another run, or held by a person; Retryable while it is completing.
         """
 
     def allow_requeue(self, job: JobId) -> None:
         """Set Requeue=1 on a job."""
 
     def comment(self, job: JobId, text: str) -> None:
-        """Write `text` as Steward's part of the job's admin comment, behind the parts of others.
+        """Write `text` as Steward's part of the job's admin comment, behind the parts of other tools.
 
         `text` is one line that begins with `steward: `; for any other text, raises Permanent. Raises Retryable while
-        the job is completing, Stale if it has ended.
+        the job is completing, Stale if it has ended and has no record in the accounting.
         """
 
     def partitions(self) -> Mapping[str, Partition]:
@@ -111,8 +110,8 @@ class SlurmPort(Protocol):
     def write_partitions(self, text: str) -> None:
         """Replace Steward's own include file.
 
-        Slurm reads the file (`scontrol reconfigure`) only if partitions or their nodes differ from before. If only
-        states differ, the file is for the next start of slurmctld, and `set_gate` is for now. The states of existing
+        Slurm reads the file (`scontrol reconfigure`) only if partitions or their nodes differ from before. Changed
+        states count from the next start of slurmctld; `set_gate` sets them at once. The states of existing
         partitions do not change.
 
         Raises Permanent if Slurm refuses the file (then the last good one is put back and read again), if no include
@@ -121,7 +120,7 @@ class SlurmPort(Protocol):
         """
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
-        """Delete the records of dynamic nodes; an unknown node, or one from slurm.conf, is skipped as success.
+        """Delete the records of dynamic nodes; skip unknown nodes and those from slurm.conf.
 
         Raises Retryable if some nodes have jobs: those stay, the others are deleted.
         """
@@ -139,11 +138,11 @@ class SlurmPort(Protocol):
     def reservations(self) -> Mapping[str, Reservation]:
         """Return every reservation. Raises Retryable as `nodes` does.
 
-        If a reservation of ours has ended and its partition is still there, the partition is returned in its place.
+        A deep check's partition whose reservation has ended is returned as a reservation, to be released.
         """
 
     def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        """Keep the jobs of others off these nodes at once, for `seconds` at most, even if Steward dies meanwhile.
+        """Keep other users' jobs off these nodes from now on, for at most `seconds`, even if Steward dies meanwhile.
 
         Jobs on the nodes run on; drained nodes stay drained. Reserving again is success. Raises Stale if the name is
         taken for other nodes, Permanent for a name that does not begin with `steward-deep-`.
@@ -154,7 +153,7 @@ class SlurmPort(Protocol):
     ) -> None:
         """Submit the job of reservation `name`: `argv` once on each of its nodes, even if partitions are closed.
 
-        If the job exists already, nothing is done. The job appears in `jobs()` with `name` as its partition.
+        Does nothing if the job exists. The job appears in `jobs()` with `name` as its partition.
         """
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
@@ -166,20 +165,20 @@ class SlurmPort(Protocol):
     def extend(self, job: JobId, limit_s: float) -> None:
         """Raise a running job's time limit to at least `limit_s`, in whole minutes, as far as its partition allows.
 
-        A longer limit, or none, is success. Raises Stale if the job does not run.
+        Success if the job has as long a limit, or none. Raises Stale if the job does not run.
         """
 
     def delay_tasks(self, array: JobId, seconds: float) -> None:
         """Delay the pending tasks of an array by `seconds` (rounded up to whole ones; 0: now).
 
-        Tasks that run or are completing are left alone. No pending task is success.
+        Tasks that run or are completing are left alone. Success if no task is pending.
         """
 
     def set_nice(self, job: JobId, nice: int) -> None:
-        """Set the nice value of a pending or running job. Raises Stale if the job is over."""
+        """Set the nice value of a pending or running job. Raises Stale if the job is over or held."""
 
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        """Start no new job on exactly these nodes, for `seconds` at most, even if Steward dies meanwhile.
+        """Keep new jobs off exactly these nodes, for at most `seconds`, even if Steward dies meanwhile.
 
         Jobs on the nodes run on. No job is ever in the reservation, so its end ends no job. Called again with other
         nodes, the reservation changes to those. Fails if another reservation has one of the nodes. Raises Permanent for
@@ -187,29 +186,29 @@ class SlurmPort(Protocol):
         """
 
     def gres_used(self) -> Mapping[NodeName, str]:
-        """Return the GRES in use (`gpu:a100:4`) of each node that Slurm calls idle although it counts some as used.
+        """Return the GRES in use (`gpu:a100:4`) of each node that Slurm shows as idle with GRES in use.
 
-        State and GRES are of one moment. Raises Retryable as `nodes` does.
+        State and GRES are read at one moment. Raises Retryable as `nodes` does.
         """
 
     def fits(self, question: Question) -> Fit:
         """Return when a pending or running job would start, by Slurm's own test, which changes nothing.
 
-        A running job counts as one more job, beside itself. Never raises: returns UNKNOWN if Slurm cannot be asked.
+        A running job is tested as if it were submitted again. Never raises: returns UNKNOWN if Slurm cannot be asked.
         """
 
     def free_nodes(self, name: str) -> None:
-        """End a reservation of `keep_nodes`; one that is gone is success. Raises Permanent for a name of others."""
+        """End a reservation of `keep_nodes`; success if it is gone. Raises Permanent for a name that is not ours."""
 
     def release(self, name: str) -> None:
-        """Cancel the job of reservation `name`, and end the reservation; one that is gone is success.
+        """Cancel the job of reservation `name`, and end the reservation; success if they are gone.
 
         Raises Retryable while the job is completing, Permanent for a name that is not ours.
         """
 
 
 class ProviderPort(Protocol):
-    """A maker of machines. There is one implementation for each `provider = ` word; one contract suite tests all."""
+    """A maker of machines. Each `provider = ` of the settings has an implementation; one contract suite tests all."""
 
     def describe(self) -> str:
         """Return one line for `steward doctor`."""
@@ -225,7 +224,7 @@ class ProviderPort(Protocol):
         """
 
     def terminate(self, instance: InstanceId) -> None:
-        """End an instance; one that is unknown or already gone is success."""
+        """End an instance; success if it is unknown or gone."""
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         """Reboot an instance (same instance id, new boot id); the same token reboots once."""
@@ -235,8 +234,8 @@ class ProviderPort(Protocol):
 class LedgerQuery:
     """A choice of lines of the ledger. Times are Unix seconds.
 
-    Lines of `job` (0: of all jobs) that were not over before `since`, with all other runs of their jobs, and that began
-    before `until` (None: at any time); of these the newest `limit`.
+    The newest `limit` lines of `job` (0: of all jobs) that began before `until` (None: at any time) and were not over
+    before `since`, with all other runs of their jobs.
     """
 
     job: int = 0
@@ -249,7 +248,7 @@ class StorePort(Protocol):
     """Memory, journal and events; every method is one transaction. Raises Retryable if the store is locked or full."""
 
     def load(self) -> Memory:
-        """Return the memory of the last commit. Intents without outcome are not in `asked`: they are asked again."""
+        """Return the memory of the last commit; intents without outcome are left out of `asked`, to be asked again."""
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         """Commit memory, intents and events together, before any action."""
@@ -257,7 +256,7 @@ class StorePort(Protocol):
     def ledger(self, wanted: LedgerQuery) -> list[Run | Case]:
         """Return runs of jobs and repairs of nodes, oldest first, including those that memory has forgotten.
 
-        `commit` writes each line that its memory changed, under a key of its own. An unreadable line is left out.
+        `commit` writes the lines that memory changed, each under a key of its own. Unreadable lines are left out.
         """
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
@@ -284,7 +283,7 @@ class StorePort(Protocol):
 
 
 class MessengerPort(Protocol):
-    """The sender of a channel of notifications. Slow: called in the channel's own thread."""
+    """The sender of a channel of notifications. Its calls block: they run in the channel's own thread."""
 
     def send(self, message: Message) -> None:
         """Send a message. Raises Retryable if it may not have arrived, Permanent if it is refused.
@@ -321,14 +320,14 @@ class AgentPort(Protocol):
         """
 
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
-        """Have the agents of `peers` probe a node's slurmd port, too; their findings appear as `AgentView.peers`."""
+        """Have the agents of `peers` probe a node's slurmd port, too; their results appear as `AgentView.peers`."""
 
     def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
-        """Keep the findings of the second witness, which appear in `views()` and ring the bell."""
+        """Keep the results of the second witness, which appear in `views()` and ring the bell."""
 
 
 class SitePort(Protocol):
-    """The site's own commands around an instance's life. Slow: called in the pool."""
+    """The site's own commands: backup and restore of a node, and alarms. Its calls block: they run in a thread pool."""
 
     def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
         """Run the site's backup (or restore) command until its deadline.
@@ -337,23 +336,25 @@ class SitePort(Protocol):
         """
 
     def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
-        """Return the alarms that fire, of those named. Raises Retryable if the site's command cannot say."""
+        """Return which of these alarms fire. Raises Retryable if the site's command cannot say."""
 
 
 class WitnessPort(Protocol):
+    """The second witness: a look at the slurmd ports of nodes."""
+
     def look_at_all(
         self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
     ) -> None:
-        """Probe the slurmd ports of all nodes at once, and pass each finding to `saw` as soon as it is known.
+        """Probe the slurmd ports of all nodes at once, and pass each result to `saw` as soon as it is known.
 
         A probe connects, half-closes, and waits up to a second for an answer or a close; a thousand silent nodes take
-        as long as one. A node has no finding if the resolver does not answer for its name, or if this machine cannot
+        as long as one. A node has no result if the resolver does not answer for its name, or if this machine cannot
         probe.
         """
 
 
 class ProbePort(Protocol):
-    """The agent's senses."""
+    """The probes of the agent's machine."""
 
     def look(self, probe: Probe) -> Raw:
         """Return the raw result of a probe. Never raises: a failed probe is Raw(error=...)."""
@@ -377,6 +378,8 @@ class MungePort(Protocol):
 
 
 class Clock(Protocol):
+    """The clock of a daemon."""
+
     def now(self) -> float:
         """Return the time (Unix s)."""
 

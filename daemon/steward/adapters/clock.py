@@ -8,7 +8,7 @@ STANDS_STILL_S = 10.0
 
 
 class SystemClock:
-    """The system's clock, which seems to stand still where it was set back a little, as time servers do it.
+    """The system's clock, which stands still for a while when it was set back a little, as time servers do.
 
     Only a clock that was set back by more than `STANDS_STILL_S` shows an earlier time than before.
     """

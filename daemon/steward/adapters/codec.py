@@ -1,8 +1,8 @@
 """Frozen dataclasses to JSON-shaped values and back.
 
-`FrameCodec` is for what other machines send: hostile, and read within the bounds on the fields (`model/bounds.py`),
-whole or refused with one clear line. `codec` is for what this machine keeps, in the store and in its settings file:
-without bounds, and a missing field takes its default. Both leave unknown keys out.
+`FrameCodec` is for records from other machines, which are hostile: each is read within the bounds of its fields
+(`model/bounds.py`), or refused with one clear line. `codec` is for records that this machine keeps, in the store and in
+its settings file: no bounds are checked, and a missing field takes its default. Both ignore unknown keys.
 """
 
 import dataclasses
@@ -27,12 +27,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _ABSENT: Any = object()
-_TEXT = 128
+_TEXT_LIMIT = 128
 _LINES = re.compile(r"[\n\t -~]*")
 _VALUE = operator.attrgetter("value")
 _DIGITS = re.compile(r"[0-9]{1,19}")
-_MOST = 1e15
-_LONGEST = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
+_LARGEST = 1e15
+_LENGTH_BOUNDS = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
 """The bounds of a text that limit its length."""
 
 
@@ -40,11 +40,11 @@ Frame = dict[str, Any]
 
 
 class Malformed(Permanent):
-    """The peer sent what no Steward sends; close the connection."""
+    """A frame that no Steward sends: the connection is to be closed."""
 
 
 class Shape(NamedTuple):
-    """How a value is written and read. `read` gets the value in the record (None if missing), and the key."""
+    """A writer and a reader of values. `read` takes the value in the record (None if missing), and the key."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any, str], Any]
@@ -80,7 +80,7 @@ class FrameCodec(Generic[T]):
         for one in self._fields:
             told = getattr(value, one.name)
             if one.age is not None and told is not None:
-                told = _age(one.age, now - told)
+                told = _bounded_age(one.age, now - told)
             told = one.shape.write(told)
             if one.is_flat:
                 record.update(told)
@@ -89,7 +89,7 @@ class FrameCodec(Generic[T]):
         return record
 
     def read(self, record: object, now: float = 0.0, **given: Any) -> T:
-        """Return the value in the record; `given` are the fields that are not in a frame. Raises Malformed."""
+        """Return the value in the record; `given` are its fields that no frame has. Raises Malformed."""
         if not isinstance(record, dict):
             raise Malformed("an element of a list is not an object")
         for name, key, shape, absent, age, _, is_flat, _ in self._fields:
@@ -120,7 +120,7 @@ def number(frame: Mapping[str, Any], key: str) -> float:
     return _number(frame.get(key), key)
 
 
-def text(frame: Mapping[str, Any], key: str, limit: int = _TEXT) -> str:
+def text(frame: Mapping[str, Any], key: str, limit: int = _TEXT_LIMIT) -> str:
     """Return a text field without control characters, not longer than `limit`. Raises Malformed."""
     return _text(frame.get(key), key, limit)
 
@@ -131,7 +131,7 @@ def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
 
 
 def each(frame: Mapping[str, Any], key: str, limit: int, read: Callable[[Any], T]) -> tuple[T, ...]:
-    """Return the records of a list about users' jobs; a malformed one is left out and costs no other one."""
+    """Return the readable records of a list; leave out malformed ones, such as those of one user's job."""
     found = []
     for record in items(frame, key, limit):
         try:
@@ -178,22 +178,22 @@ def _marks(hint: Any) -> tuple[Any, dict[type, Any]]:
 def _shape(base: Any, marks: dict[type, Any]) -> Shape:
     origin = get_origin(base)
     if origin in (Union, types.UnionType):
-        return _optional(base, marks)
+        return _optional_shape(base, marks)
     if origin in (tuple, frozenset):
-        return _list(base, marks)
+        return _list_shape(base, marks)
     if dataclasses.is_dataclass(base) and bounds.Parsed not in marks:
-        return _nested(base)
+        return _record_shape(base)
     if base is float:
-        return _float(marks)
+        return _float_shape(marks)
     if base is bool:
-        return Shape(_same, _lenient if bounds.Lenient in marks else _bool)
+        return Shape(_same, _lenient_bool if bounds.Lenient in marks else _bool)
     if base is int:
         low, high = dataclasses.astuple(marks.get(bounds.Range, bounds.Range()))
         return Shape(_same, lambda value, key: _whole(value, key, low, high))
     if isinstance(base, type) and issubclass(base, Enum):
-        return Shape(_VALUE, lambda value, key: _word(base, value, key))
+        return Shape(_VALUE, lambda value, key: _member(base, value, key))
     if base is str or bounds.Parsed in marks:
-        return _words(base, marks)
+        return _text_shape(base, marks)
     raise TypeError(f"{base} cannot be in a frame")
 
 
@@ -201,18 +201,18 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _optional(base: Any, marks: dict[type, Any]) -> Shape:
-    inner, more = _marks(_not_none(base))
-    return _or_none(_shape(inner, marks | more))
+def _optional_shape(base: Any, marks: dict[type, Any]) -> Shape:
+    inner, more = _marks(_inner_type(base))
+    return _or_null(_shape(inner, marks | more))
 
 
-def _nested(base: Any) -> Shape:
+def _record_shape(base: Any) -> Shape:
     codec = FrameCodec(base)
     return Shape(codec.write, lambda value, _: codec.read(value))
 
 
-def _list(base: Any, marks: dict[type, Any]) -> Shape:
-    """Return how a tuple or set is written and read; a set is sent in order."""
+def _list_shape(base: Any, marks: dict[type, Any]) -> Shape:
+    """Return the shape of a tuple or set; a set is sent sorted."""
     make, inner, more = get_origin(base), *_marks(get_args(base)[0])
     write, read = _shape(inner, more)
     first, last = marks.get(bounds.First), marks.get(bounds.Last)
@@ -230,14 +230,14 @@ def _list(base: Any, marks: dict[type, Any]) -> Shape:
     return Shape(told, understood)
 
 
-def _float(marks: dict[type, Any]) -> Shape:
+def _float_shape(marks: dict[type, Any]) -> Shape:
     seconds = marks.get(bounds.Seconds)
     if seconds is not None:
         most = seconds.most
-        return Shape(_same, lambda value, key: 0.0 if value is None else _within(_number(value, key), most))
+        return Shape(_same, lambda value, key: 0.0 if value is None else _bounded(_number(value, key), most))
     if bounds.Age in marks:
         most = marks[bounds.Age].most
-        return Shape(_same, lambda value, key: _within(_number(value, key), most))
+        return Shape(_same, lambda value, key: _bounded(_number(value, key), most))
     if bounds.NanIsNull in marks:
         return Shape(
             lambda value: value if math.isfinite(value) else None,
@@ -246,21 +246,21 @@ def _float(marks: dict[type, Any]) -> Shape:
     return Shape(_same, _number)
 
 
-def _words(base: Any, marks: dict[type, Any]) -> Shape:
+def _text_shape(base: Any, marks: dict[type, Any]) -> Shape:
     if bounds.Free in marks:
-        return Shape(_same, _free)
-    limit = next((marks[kind].limit for kind in _LONGEST if kind in marks), _TEXT)
+        return Shape(_same, _any_text)
+    limit = next((marks[kind].limit for kind in _LENGTH_BOUNDS if kind in marks), _TEXT_LIMIT)
     if bounds.Lines in marks:
         return Shape(_same, lambda value, key: _lines(value, key, limit))
-    write = _written(base, marks, limit)
+    write = _text_writer(base, marks, limit)
     if bounds.Form in marks:
-        return Shape(write, _formed(marks[bounds.Form], limit))
+        return Shape(write, _pattern_reader(marks[bounds.Form], limit))
     if bounds.Parsed in marks:
-        return Shape(write, _parsed(base, marks[bounds.Parsed].parse, limit))
+        return Shape(write, _parsing_reader(base, marks[bounds.Parsed].parse, limit))
     return Shape(write, lambda value, key: _text(value, key, limit))
 
 
-def _written(base: Any, marks: dict[type, Any], limit: int) -> Callable[[Any], Any]:
+def _text_writer(base: Any, marks: dict[type, Any], limit: int) -> Callable[[Any], Any]:
     text = _same if base is str else operator.attrgetter("text")
     if bounds.Printable in marks:
         return lambda value: printable(text(value), limit)
@@ -269,7 +269,7 @@ def _written(base: Any, marks: dict[type, Any], limit: int) -> Callable[[Any], A
     return text
 
 
-def _formed(form: bounds.Form, limit: int) -> Callable[[Any, str], str]:
+def _pattern_reader(form: bounds.Form, limit: int) -> Callable[[Any, str], str]:
     def read(value: Any, key: str) -> str:
         word = _text(value, key, limit)
         if not form.pattern.fullmatch(word):
@@ -279,7 +279,7 @@ def _formed(form: bounds.Form, limit: int) -> Callable[[Any, str], str]:
     return read
 
 
-def _parsed(base: Any, parse: Callable[[str], Any], limit: int) -> Callable[[Any, str], Any]:
+def _parsing_reader(base: Any, parse: Callable[[str], Any], limit: int) -> Callable[[Any, str], Any]:
     def read(value: Any, key: str) -> Any:
         try:
             found = parse(_text(value, key, limit))
@@ -303,17 +303,17 @@ def _digits(word: str, key: str) -> int:
 
 
 def _number(value: Any, key: str) -> float:
-    """Return the value as a number; NaN and infinity are none. Raises Malformed."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST:
+    """Return the value as a finite number. Raises Malformed."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _LARGEST:
         raise Malformed(f"{key}={shown(value)} is not a number")
     return float(value)
 
 
-def _within(seconds: float, most: float) -> float:
+def _bounded(seconds: float, most: float) -> float:
     return min(max(seconds, 0.0), most)
 
 
-def _age(bound: bounds.Age, age: float) -> float:
+def _bounded_age(bound: bounds.Age, age: float) -> float:
     kept = min(max(age, bound.least), bound.most)
     return kept if bound.digits is None else round(kept, bound.digits)
 
@@ -324,7 +324,7 @@ def _text(value: Any, key: str, limit: int) -> str:
     return value
 
 
-def _free(value: Any, key: str) -> str:
+def _any_text(value: Any, key: str) -> str:
     if not isinstance(value, str):
         raise Malformed(f"{key} is not a text")
     return value
@@ -348,11 +348,11 @@ def _bool(value: Any, key: str) -> bool:
     return value
 
 
-def _lenient(value: Any, _key: str) -> bool:
+def _lenient_bool(value: Any, _key: str) -> bool:
     return value is True
 
 
-def _word(kind: Any, value: Any, key: str) -> Any:
+def _member(kind: Any, value: Any, key: str) -> Any:
     """Return the member of the enum `kind`. Raises Malformed."""
     try:
         return kind(value)
@@ -360,7 +360,7 @@ def _word(kind: Any, value: Any, key: str) -> Any:
         raise Malformed(f"{key}={shown(value)} is not a known value") from None
 
 
-# What this machine keeps, by type alone
+# Records that this machine keeps, written and read by their type alone
 
 
 def encode(kind: Any, value: Any) -> Any:
@@ -378,10 +378,7 @@ def decode(kind: Any, stored: Any, where: str = "") -> Any:
 
 @cache
 def codec(kind: Any) -> Shape:
-    """Return how values of a type are kept. Raises TypeError for a type that is not understood.
-
-    An unknown word of an Enum raises ValueError, because half a case is worse than none.
-    """
+    """Return the shape in which values of a type are kept. Raises TypeError for an unsupported type."""
     kind, _ = _marks(kind)
     origin, args = get_origin(kind), get_args(kind)
     if kind in (str, int, bool):
@@ -391,11 +388,12 @@ def codec(kind: Any) -> Shape:
     if kind is Path:
         return Shape(str, lambda stored, key: Path(_typed(str, stored, key)))
     if isinstance(kind, type) and issubclass(kind, Enum):
+        # an unknown value raises ValueError: half a case is worse than none
         return Shape(_VALUE, lambda stored, _: kind(stored))
     if dataclasses.is_dataclass(kind):
         return _kept_record(kind)
     if origin in (Union, types.UnionType) and len(args) == 2 and types.NoneType in args:
-        return _or_none(codec(_not_none(kind)))
+        return _or_null(codec(_inner_type(kind)))
     if origin in (tuple, frozenset):
         return _kept_list(origin, args)
     if origin in (Mapping, dict):
@@ -430,7 +428,7 @@ def _kept_list(make: Any, args: tuple[Any, ...]) -> Shape:
 
 
 def _kept_mapping(key_kind: Any, kind: Any) -> Shape:
-    """Return how a mapping is kept: as a list of pairs, because JSON's keys are text only."""
+    """Return the shape of a mapping: a list of pairs, because JSON's keys are text only."""
     name, item = codec(key_kind), codec(kind)
     return Shape(
         lambda value: [[name.write(k), item.write(v)] for k, v in value.items()],
@@ -453,14 +451,14 @@ def _typed(kind: Any, stored: Any, key: str) -> Any:
     return stored
 
 
-# For both
+# Used for both kinds of records
 
 
-def _not_none(optional: Any) -> Any:
+def _inner_type(optional: Any) -> Any:
     return next(one for one in get_args(optional) if one is not types.NoneType)
 
 
-def _or_none(inner: Shape) -> Shape:
+def _or_null(inner: Shape) -> Shape:
     write, read = inner
     return Shape(
         lambda value: None if value is None else write(value),

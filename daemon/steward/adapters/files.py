@@ -1,7 +1,7 @@
-"""Files and folders on disk, written so that neither a crash nor another user can spoil them.
+"""Files and folders on disk, written so that neither a crash nor another user can corrupt them.
 
-A file is replaced whole, as bytes or as JSON, by one writer at a time. In root's folders no other user may change
-anything, and what others left is removed safely.
+A file is replaced whole, as text or as JSON. A folder of our own is checked to be writable by us alone, and a tree
+is removed without following the links in it.
 """
 
 import fcntl
@@ -18,13 +18,13 @@ from steward.adapters.process import Failed, run
 from steward.model.text import cause
 from steward.ports import Retryable
 
-_OURS = 0o600
+_PRIVATE_MODE = 0o600
 """The mode of Steward's files: they name every user's jobs, and lie in folders that all users can enter."""
 
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Name `path` in an OSError from this block that names no file."""
+    """Add `path` to an OSError from this block that names no file."""
     try:
         # The error of a write (a full disk) does not name its file.
         yield
@@ -35,7 +35,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 def write_whole(
-    path: Path, text: str, *, mode: int = _OURS, sync: bool = False, owner: tuple[int, int] | None = None
+    path: Path, text: str, *, mode: int = _PRIVATE_MODE, sync: bool = False, owner: tuple[int, int] | None = None
 ) -> None:
     """Replace the file; with `sync` the new text survives a power cut.
 
@@ -44,7 +44,7 @@ def write_whole(
     """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with named(path), open(new, "w", encoding="utf-8", opener=_made) as file:
+        with named(path), open(new, "w", encoding="utf-8", opener=_open_private) as file:
             file.write(text)
             if owner is not None:
                 os.fchown(file.fileno(), *owner)
@@ -57,8 +57,8 @@ def write_whole(
         new.unlink(missing_ok=True)
 
 
-def _made(path: str, flags: int) -> int:
-    return os.open(path, flags, _OURS)
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, _PRIVATE_MODE)
 
 
 # A small state file that is either the old one or the new one, never half of one.
@@ -85,7 +85,7 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, created if absent, after waiting for its holder. A dead holder's lock is free."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OURS)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -100,9 +100,9 @@ T = TypeVar("T")
 class StateFile(Generic[T]):
     """The state of `whose`, in one file.
 
-    Writers hold `locked()`; readers need no lock, since the file is always whole. Unlike `read_json` it loses nothing:
-    a file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), is an error with a
-    `remedy`. `empty` is the state if there is no file yet.
+    Messages call its owner `whose`. Writers hold `locked()`; readers need no lock, since the file is always whole. A
+    file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), raises Retryable; the
+    message for a damaged one ends with `remedy`. `empty` is the state if there is no file yet.
     """
 
     path: Path
@@ -142,31 +142,29 @@ class StateFile(Generic[T]):
 
 
 _REMOVE_S = 20.0
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_own(folder: Path, mode: int = 0o700) -> None:
     """Create the folder if absent, and check that only this user can write in it.
 
-    Raises OSError if it cannot be made or belongs to another user, who could put a link into it.
+    Raises OSError if it cannot be made, belongs to another user or can be written by others.
     """
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
-    # another user who may change the folder could put a link in our way
+    # a user who can write in the folder could put a link there
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError("it is a link or no folder: remove it")
     if found.st_uid != os.geteuid():
         raise PermissionError(f"it belongs to uid {found.st_uid}: give it to root, or name another in the settings")
-    if found.st_mode & _OTHERS:
+    if found.st_mode & _WRITABLE_BY_OTHERS:
         raise PermissionError("it can be written by others: run chmod go-w on it")
 
 
 def remove_tree(path: Path) -> None:
-    """Remove the path, whatever it is, without following a link. Raises OSError.
-
-    `rm` also removes trees nested deeper than Python can descend.
-    """
+    """Remove the path, whatever it is, without following a link. Raises OSError."""
     try:
+        # rm also removes trees nested deeper than Python can descend
         run(("rm", "-rf", "--one-file-system", "--", str(path)), timeout_s=_REMOVE_S)
     except Failed as error:
         raise OSError(str(error)) from error

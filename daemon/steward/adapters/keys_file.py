@@ -23,7 +23,7 @@ from steward.model.settings.errors import dotted
 from steward.ports import Permanent
 
 _MAX_BYTES = 1 << 20
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_ACCESS_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _ID = re.compile(r"[A-Za-z0-9_]{4,128}")
 
 Version = tuple[int, int, int, int]
@@ -42,7 +42,7 @@ class _File(Section):
 class KeysFile:
     """The file of access keys, read again whenever it changes. Safe to use from several threads.
 
-    `owners` are the uids that may own it.
+    `owners` are the uids that may own the file.
     """
 
     def __init__(self, path: Path, owners: frozenset[int]) -> None:
@@ -61,13 +61,12 @@ class KeysFile:
             return self._keys.get(id)
 
     def _refresh(self) -> None:
-        """Read the file if it changed. A file that became bad leaves no keys."""
+        """Read the file if it changed; a bad file leaves no keys."""
         try:
             # The open file is checked, so that the checked file is the one read.
             with open(self._path, "rb") as file:
-                # of the open file, so that the file that is checked is the file that is read
                 found = os.fstat(file.fileno())
-                self._need_private(found)
+                self._check_private(found)
                 if _version(found) != self._version:
                     self._version, self._keys = None, {}
                     self._keys = _keys(file.read(_MAX_BYTES + 1), self._path)
@@ -75,12 +74,12 @@ class KeysFile:
         except OSError as error:
             raise self._unusable(f"{error.strerror}; make it, owned by SlurmUser, with mode 0600") from error
 
-    def _need_private(self, found: os.stat_result) -> None:
+    def _check_private(self, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise self._unusable("it is not a plain file")
         if found.st_uid not in self._owners:
             raise self._unusable(f"it belongs to uid {found.st_uid}; give it to SlurmUser (or root) with chown")
-        if found.st_mode & _OTHERS:
+        if found.st_mode & _ACCESS_BY_OTHERS:
             mode = stat.S_IMODE(found.st_mode)
             raise self._unusable(f"others may use it (mode {mode:04o}); run chmod 0600 on it, and change its secrets")
 

@@ -8,21 +8,21 @@ from typing import Any
 
 from steward.adapters.log_pace import Paced
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_FIRST = ("node", "case", "job")
-_BARE = re.compile(r"^[\w.:/@%+,\[\]-]+$")
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_FIRST_FIELDS = ("node", "case", "job")
+_NEEDS_NO_QUOTES = re.compile(r"^[\w.:/@%+,\[\]-]+$")
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """Return the fields given as `extra`, without None values; node, case and job come first."""
-    given = {key: value for key, value in vars(record).items() if key not in _STANDARD and value is not None}
-    first = {key: given.pop(key) for key in _FIRST if key in given}
+    given = {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS and value is not None}
+    first = {key: given.pop(key) for key in _FIRST_FIELDS if key in given}
     return {**first, **given}
 
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return text if _BARE.match(text) else '"' + escaped(text).replace('"', '\\"') + '"'
+    return text if _NEEDS_NO_QUOTES.match(text) else '"' + escaped(text).replace('"', '\\"') + '"'
 
 
 def escaped(text: str) -> str:
@@ -32,7 +32,7 @@ def escaped(text: str) -> str:
 
 
 class KeyValueFormatter(logging.Formatter):
-    """`2026-11-21T10:36:01.123+0100 info node=n1 case=c-7 drained`; a traceback follows on lines of its own."""
+    """Lines like `2026-11-21T10:36:01.123+0100 info node=n1 case=c-7 drained`; a traceback is on further lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         local = time.localtime(record.created)

@@ -1,4 +1,4 @@
-"""Limits the rate of log lines of one kind, so that a caller who provokes them cannot fill the disk."""
+"""A limit on the rate of log lines of one kind, so that a caller who provokes them cannot fill the disk."""
 
 import logging
 import time
@@ -12,10 +12,10 @@ _Kind = tuple[str, int, object, object]
 
 
 class Paced(logging.Filter):
-    """Lets `at_once` lines of a kind through, then `per_s` a second.
+    """A filter that lets `at_once` lines of a kind through, then `per_s` a second.
 
-    The next line let through says how many were left out. A kind is a place in the code, and for actions and events
-    their own kind. Errors are always let through.
+    The next line let through says how many were left out. A kind is a line of code, with the kind of action or event
+    that it logs. Errors are always let through.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Paced(logging.Filter):
         super().__init__()
         self._now, self._per_s, self._ahead_s = now, per_s, (at_once - 1) / per_s
         self._paid: dict[_Kind, float] = {}
-        """Until when the lines of each kind are paid for."""
+        """The time until which each kind's lines so far use up the rate."""
         self._left: dict[_Kind, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 _LIBRARY = "libmunge.so.2"
 _OPTION_ENCODED, _OPTION_DECODED = 6, 7
-"""When a credential was made and read, each by the clock of the machine where that was."""
+"""The times at which a credential was made and read, each by the clock of the machine that did it."""
 _OPTION_SOCKET = 8
 _OPTION_READER = 9
 _RETRYABLE = frozenset({1, 5, 6, 7})
 """Internal error, out of memory, socket error, timeout: faults of munged, not of the credential."""
 _CLOCKS = "the clocks of the two machines differ, or it came very late"
 _WRONG_CLOCK = frozenset({15, 16})
-"""A credential that expired before it came, or is from the future; all else about it is right."""
+"""The codes of a credential that has expired or is from the future, and is valid otherwise."""
 _HINTS = {
     14: "made with another MUNGE key: /etc/munge/munge.key must be the same on both machines",
     15: _CLOCKS,
@@ -30,7 +30,7 @@ _HINTS = {
 
 
 class Munge:
-    """A munged, by its socket path ("" is the library's default).
+    """The munged at a socket path ("" is the library's default).
 
     Calls block up to some seconds while munged is away: call them in a thread. Every call has its own context, so
     threads may share one object.

@@ -22,6 +22,8 @@ _MAX_OUTPUT = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyCommand:
+    """A program of the site that gets each message as JSON."""
+
     argv: tuple[str, ...] = field(repr=False)
     cluster: str
     timeout_s: float = 10.0
@@ -40,10 +42,10 @@ def pipe(argv: Sequence[str], text: bytes, timeout_s: float) -> None:
     try:
         run(argv, timeout_s=timeout_s, input=text, max_bytes=_MAX_OUTPUT)
     except Failed as error:
-        raise Retryable(f"{argv[0]} {_how(error, timeout_s)}") from None
+        raise Retryable(f"{argv[0]} {_how_it_ended(error, timeout_s)}") from None
 
 
-def _how(error: Failed, timeout_s: float) -> str:
+def _how_it_ended(error: Failed, timeout_s: float) -> str:
     if error.completed is None:
         return "cannot be started: is it there, and may SlurmUser run it?"
     if error.completed.seconds >= timeout_s:
@@ -76,12 +78,12 @@ def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> Emai
 # forbids (NoNewPrivileges).
 
 _REFUSED = 500
-"""The SMTP codes from which another try is useless (RFC 5321, 4.2.1)."""
+"""The lowest SMTP code after which another try is useless (RFC 5321, 4.2.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smtp:
-    """Sends mail by SMTP; `timeout_s` limits each step.
+    """A sender of mail by SMTP; `timeout_s` limits each step.
 
     A `sender` without a domain gets this host's, since servers refuse one without.
     """

@@ -24,7 +24,7 @@ Work = Callable[[], Told | None]
 
 
 class Crew:
-    """Threads that do the crew's work in turn, as few as keep it moving; no work waits for work that hangs.
+    """Threads that share one queue of work, as few as keep it moving; no work waits behind work that hangs.
 
     Pieces of work that come together are handed over together: one thread is woken for all of them, and the loop once
     for their outcomes.
@@ -35,10 +35,14 @@ class Crew:
         self._lock = threading.Condition()
         self._waiting: deque[tuple[str, asyncio.AbstractEventLoop, Work]] = deque()
         self._untold: list[tuple[asyncio.AbstractEventLoop, Told]] = []
+        """The outcomes that were not reported yet."""
         self._threads = self._idle = self._given = self._taken = 0
+        """The numbers of threads, of those that wait for work, and of pieces of work given and taken so far."""
         self._handing: asyncio.AbstractEventLoop | None = None
+        """The loop that hands its work over at the end of its present turn."""
         self._relief_by: asyncio.AbstractEventLoop | None = None
         self._relief: asyncio.TimerHandle | None = None
+        """The timer after which another thread helps, and its loop."""
 
     def submit(self, work: Work, name: str) -> None:
         """Hand work to the crew from a running loop.
@@ -66,6 +70,7 @@ class Crew:
                 self._lock.notify()
 
     def _relieve_later(self, known: int = 0) -> None:
+        """Start the relief timer if this loop has none; `known` is how many pieces of work were given before."""
         loop = asyncio.get_running_loop()
         if self._relief_by is not loop:
             self._relief_by = loop
@@ -81,15 +86,15 @@ class Crew:
             untold, self._untold = self._untold, []
             if self._waiting:
                 if self._taken == taken or self._taken < known:
-                    self._help()
+                    self._add_thread()
                 self._relieve_later(self._given)
-        _tell(untold)
+        _report_all(untold)
 
-    def _help(self) -> None:
+    def _add_thread(self) -> None:
         if self._idle:
             self._lock.notify()
             return
-        with contextlib.suppress(RuntimeError):  # none to be had now: tried again as long as work waits
+        with contextlib.suppress(RuntimeError):  # no thread can be started now: tried again as long as work waits
             self._start()
 
     def _start(self) -> None:
@@ -100,20 +105,20 @@ class Crew:
         own = threading.current_thread()
         while (turn := self._next()) is not None:
             own.name, loop, work = turn
-            self._did(loop, work())
-            del turn, loop, work  # what they hold is not kept while nothing is to be done
+            self._report(loop, work())
+            del turn, loop, work  # an idle thread must not keep what finished work refers to
 
-    def _did(self, loop: asyncio.AbstractEventLoop, told: Told | None) -> None:
-        """Report an outcome, with those that wait; not yet if the loop's relief watches over more work."""
+    def _report(self, loop: asyncio.AbstractEventLoop, told: Told | None) -> None:
+        """Report an outcome and the unreported ones before it; later, if work waits and the relief timer runs."""
         with self._lock:
             self._untold += [] if told is None else [(loop, told)]
             if self._waiting and self._relief_by is loop:
                 return
             untold, self._untold = self._untold, []
-        _tell(untold, self._rest)
+        _report_all(untold, self._cancel_relief)
 
-    def _rest(self) -> None:
-        """Cancel the relief if no work is left, so that it does not wake the loop."""
+    def _cancel_relief(self) -> None:
+        """Cancel the relief timer if no work or outcome is left, so that it does not wake the loop."""
         with self._lock:
             is_left = self._waiting or self._untold
             if self._relief is not None and not is_left and self._relief_by is asyncio.get_running_loop():
@@ -134,16 +139,16 @@ class Crew:
             return self._waiting.popleft()
 
 
-def _tell(untold: Iterable[tuple[asyncio.AbstractEventLoop, Told]], then: Told = lambda: None) -> None:
+def _report_all(untold: Iterable[tuple[asyncio.AbstractEventLoop, Told]], then: Told = lambda: None) -> None:
     of_loop: dict[asyncio.AbstractEventLoop, list[Told]] = {}
     for loop, told in untold:
         of_loop.setdefault(loop, []).append(told)
     for loop, its in of_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the daemon goes down and nobody waits
-            loop.call_soon_threadsafe(_each, (*its, then))
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the daemon ends, and no task waits
+            loop.call_soon_threadsafe(_call_each, (*its, then))
 
 
-def _each(what: Iterable[Told]) -> None:
+def _call_each(what: Iterable[Told]) -> None:
     for one in what:
         one()
 
@@ -154,7 +159,7 @@ _CREW = Crew()
 
 
 class Threads:
-    """Runs at most `limit` calls at once.
+    """A limit on calls in threads: at most `limit` at once.
 
     A hung call keeps its place until it ends, so that threads never pile up.
     """
@@ -175,7 +180,7 @@ class Threads:
 class PerUser:
     """Threads for each user, so that one user's hung calls do not delay others.
 
-    They are kept for good, as a hung call keeps its place.
+    A user's threads are kept for good, since a hung call keeps its place.
     """
 
     def __init__(self, threads: Callable[[], Threads]) -> None:
@@ -220,11 +225,10 @@ class _Call(Generic[T]):
 
     def _fail(self, error: BaseException) -> None:
         """Report the error, as the last step."""
-        # The error refers to this frame; it is freed with the caller's reference because this object drops its own.
         self._release()
         outcome = self._outcome
-        # the error's traceback holds this call: because the call no longer holds the outcome there is no cycle, and all
-        # is freed with the caller
+        # The error's traceback refers to this object, and the outcome to the error. Without a reference back to the
+        # outcome there is no cycle, and all of them are freed with the caller's reference.
         del self._outcome
         if not outcome.done():
             outcome.set_exception(error)

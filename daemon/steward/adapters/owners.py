@@ -6,14 +6,11 @@ from pathlib import Path
 
 
 class OthersMayChange(PermissionError):
-    """A file is refused because other users may change it."""
+    """A file that is refused because other users may change it."""
 
 
 def why_unsafe(seen: os.stat_result, what: str) -> str:
-    """Return why root must not trust the file or directory `what`; empty if it may.
-
-    In a sticky directory (/tmp) other users cannot move root's files.
-    """
+    """Return why root must not trust the file or directory, called `what` in the text; empty if it may."""
     if seen.st_uid not in (0, os.geteuid()):
         return f"its {what} belongs to uid {seen.st_uid}, not to root (chown root)"
     # in a sticky directory (/tmp) other users cannot move root's files

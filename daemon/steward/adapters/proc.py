@@ -1,4 +1,4 @@
-"""Processes of this machine as /proc shows them, named so that a reused pid is never confused."""
+"""Processes of this machine as /proc shows them, named so that a reused pid is never taken for the process before."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessKey:
-    """Names one process: its pid, and its start in clock ticks since the machine's boot."""
+    """The identity of one process: its pid, and its start in clock ticks since the machine's boot."""
 
     pid: int
     started: int
@@ -49,7 +49,7 @@ def look(pid: int) -> Seen | None:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command is in parentheses and may hold anything, a `)` too; what follows the last one is plain.
+    # The command is in parentheses and may hold anything, even a `)`; the text after the last one is plain.
     fields = stat.rpartition(")")[2].split()
     return Seen(
         process=ProcessKey(pid=pid, started=int(fields[19])),
@@ -62,7 +62,7 @@ def look(pid: int) -> Seen | None:
 def real_uid(pid: int) -> int:
     """Return the process's real uid, or -1 if it is gone."""
     try:
-        # The owner of the folder in /proc does not tell: that of a process which cannot be traced is root.
+        # The owner of the folder in /proc is no proof: for a process that cannot be traced it is root.
         found = _UID.search((_PROC / str(pid) / "status").read_bytes())
     except OSError:
         return -1
@@ -117,7 +117,7 @@ def send(process: ProcessKey, number: signal.Signals) -> bool:
     try:
         # With a pidfd the pid cannot change hands in between.
         descriptor = os.pidfd_open(process.pid)
-    except (ProcessLookupError, FileNotFoundError):  # newer kernels say ENOENT of a process that is just being reaped
+    except (ProcessLookupError, FileNotFoundError):  # newer kernels report ENOENT for a process that is being reaped
         return False
     try:
         if not is_alive(process):

@@ -1,4 +1,4 @@
-"""Runs other programs: argv lists, always with a time limit and an output limit, never a shell."""
+"""Run other programs: by argv, always with a time limit and an output limit, never through a shell."""
 
 import io
 import os
@@ -21,7 +21,7 @@ MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """How a program ended. `returncode` is negative for a signal; `truncated` says that output was cut."""
+    """The end of a program. `returncode` is negative for a signal; `truncated`: its output was cut."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -49,7 +49,7 @@ class Completed:
 
 
 class Failed(Retryable):
-    """A program could not be started, ran out of time or ended with a non-zero status (in `completed`)."""
+    """An error of a program that did not start, ran out of time, or ended with a bad status (then in `completed`)."""
 
     def __init__(self, message: str, completed: Completed | None = None) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ Child = subprocess.Popen[bytes]
 
 
 class Left(Failed):
-    """A program was killed but hangs in the kernel and is left behind. `child` is to be collected with `end`."""
+    """An error of a program that was killed, but hangs in the kernel: collect `child` later with `end`."""
 
     def __init__(self, message: str, child: Child) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ def run(
 ) -> Completed:
     """Run a program to its end, in a process group of its own; nothing of the group is left afterwards.
 
-    A program that says `enough` in its error output is ended then, and has done its work.
+    A program is ended as soon as its stderr contains `enough` (empty: never), and then counts as successful.
 
     `env` is laid over this process's environment; `cwd` is the working directory (None: this process's); the program
     inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed (a Retryable) if the program cannot be
@@ -208,7 +208,7 @@ def show(text: str) -> str:
 
 
 def _kill_group(child: Child) -> None:
-    """Kill the child's group, also after a normal end, with all that the program left behind in it."""
+    """Kill the child's group, even after a normal end: the program may have left processes in it."""
     try:
         # The child is not reaped yet, so its process group id cannot belong to another program.
         os.killpg(child.pid, signal.SIGKILL)
@@ -217,7 +217,7 @@ def _kill_group(child: Child) -> None:
 
 
 class _Talk:
-    """Feeds and drains one child; never blocks past the deadline."""
+    """The input and the outputs of one child, moved without blocking past a deadline."""
 
     def __init__(self, child: Child, data: bytes, max_bytes: int, enough: bytes) -> None:
         self._data, self._enough = memoryview(data), enough
@@ -233,12 +233,12 @@ class _Talk:
 
     @property
     def has_enough(self) -> bool:
-        """Return whether the child has said what it is to say."""
+        """Whether the child's stderr contains `enough`."""
         return bool(self._enough) and self._enough in self.out(self._child.stderr)
 
     def until(self, deadline: float) -> bool:
-        """Wait until the child ends or has said enough; return whether that came before the deadline."""
-        # The child's own end counts, not that of its children which hold its pipes.
+        """Wait until the child ends or has printed `enough`; return whether that came before the deadline."""
+        # The child's own end counts, not that of its children, which may hold its pipes open.
         exit_fd = os.pidfd_open(self._child.pid)
         try:
             with selectors.DefaultSelector() as ready:
@@ -263,7 +263,7 @@ class _Talk:
             keys = [key for key, _ in ready.select(left)]
             for key in keys:
                 if key.fileobj is not exit_fd:
-                    self._move(ready, key)
+                    self._transfer(ready, key)
             if any(key.fileobj is exit_fd for key in keys):
                 self._drain_rest()
                 return True
@@ -271,7 +271,7 @@ class _Talk:
                 return True
         return False
 
-    def _move(self, ready: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+    def _transfer(self, ready: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         done = self._write(key.fd) if key.fileobj is self._child.stdin else not self._read(key.fileobj, key.fd)
         if done:
             ready.unregister(key.fileobj)
@@ -301,7 +301,7 @@ class _Talk:
         return bool(chunk)
 
     def _drain_rest(self) -> None:
-        """Read the rest in the pipes after the child's end."""
+        """Read what is left in the pipes after the child's end."""
         for stream in (self._child.stdout, self._child.stderr):
             if stream is None:
                 continue

@@ -8,7 +8,7 @@ import time
 from steward.adapters.process import run
 from steward.ports import Notifier, Retryable
 
-_FED_EVERY_S = 0.5
+_FEED_EVERY_S = 0.5
 _NOTIFY_S = 1.0
 
 
@@ -33,7 +33,7 @@ class SystemdNotifier:
     def alive(self, status: str) -> None:
         """Feed the watchdog; cheap enough to be called at every step."""
         now = time.monotonic()
-        if now - self._fed >= _FED_EVERY_S or status != self._status:
+        if now - self._fed >= _FEED_EVERY_S or status != self._status:
             self._fed, self._status = now, status
             self._tell(f"WATCHDOG=1\nSTATUS={status}")
 
@@ -41,7 +41,7 @@ class SystemdNotifier:
         self._tell("STOPPING=1")
 
     def _tell(self, words: str) -> None:
-        # a service manager that takes nothing must not hold up the daemon: it says later that it lives
+        # a service manager that reads nothing must not hold up the daemon, which sends its next heartbeat soon
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
             sock.settimeout(_NOTIFY_S)
             sock.sendto(words.encode(), self._place)

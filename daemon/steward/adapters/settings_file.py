@@ -34,11 +34,11 @@ def _text(where: Path) -> str:
         raise SettingsError(str(where), [problem]) from error
 
 
-# The settings against the catalogue of checks: the layer of the settings does not know the checks.
+# The names of checks are verified here, since the layer of the settings does not know the catalogue of checks.
 
 
 def wrong_names(settings: Settings) -> tuple[Problem, ...]:
-    """Return the problems in the tables of checks."""
+    """Return the problems in the settings' tables of checks."""
     return tuple(
         Problem(key=line.partition(": ")[0].partition(" = ")[0], text=line) for line in known.problems(settings.checks)
     )

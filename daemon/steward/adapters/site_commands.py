@@ -11,7 +11,7 @@ _ALARMS_TIMEOUT_S = 30.0
 
 
 class SiteCommands:
-    """The site's commands: argv of each, empty if the site has none.
+    """SitePort by the site's commands; the argv of a command that the site does not have is empty.
 
     `deadline_s` bounds backup and restore.
     """

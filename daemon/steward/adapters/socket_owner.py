@@ -13,7 +13,7 @@ def peer_of(sock: socket.socket) -> tuple[int, int]:
     return pid, uid
 
 
-# Whose the other end of a TCP connection is, where it is on this machine: the kernel knows (sock_diag(7)).
+# The owner of the other end of a TCP connection on this machine, asked of the kernel (sock_diag(7)).
 
 _INET_DIAG = 4
 _BY_FAMILY = 20

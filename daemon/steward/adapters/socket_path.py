@@ -14,7 +14,7 @@ _ANSWER_S = 0.5
 def make_free(path: Path, *, rival: str) -> None:
     """Remove a dead process's socket at `path`.
 
-    Raises FileExistsError if a process answers (`rival` says which it may be, and what to do), or if `path` is not a
+    Raises FileExistsError if a process answers (`rival` names the likely program and the remedy), or if `path` is not a
     socket.
     """
     if not path.exists():
@@ -35,7 +35,7 @@ def make_free(path: Path, *, rival: str) -> None:
 def served_first(path: Path) -> Iterator[Path]:
     """Yield a name beside `path` to listen at, and move the socket to `path` afterwards.
 
-    So a client that waits for the name is never refused.
+    A client that waits for `path` to appear is therefore never refused.
     """
     hidden = path.with_name(f"{path.name}.{os.getpid()}")
     hidden.unlink(missing_ok=True)
@@ -50,13 +50,13 @@ def served_first(path: Path) -> Iterator[Path]:
 AT_ONCE = 32
 """The number of connections accepted before the loop's other work has its turn.
 
-It is given as `backlog`: asyncio accepts as many as wait, which may be thousands of one user's. `lengthen` then lets
-more of them wait.
+Given to asyncio as `backlog`: it accepts up to so many in a row, and thousands of one user's may wait. `lengthen` then
+lets more connections wait.
 """
 
 
 def lengthen(sockets: Iterable[socket.socket | TransportSocket], queue: int) -> None:
-    """Let `queue` connections wait at each listening socket; asyncio sets that to `backlog`."""
+    """Let `queue` connections wait at each listening socket, where asyncio lets `backlog` wait."""
     for each in sockets:
         with socket.socket(fileno=os.dup(each.fileno())) as same:
             same.listen(queue)

@@ -8,7 +8,7 @@ from steward.adapters.log_lines import escaped, fields_of
 
 
 class JournalHandler(logging.Handler):
-    """Writes records with their fields (`journalctl NODE=n1`, `CASE=`, `JOB=`)."""
+    """A handler that writes records with their fields (`journalctl NODE=n1`, `CASE=`, `JOB=`)."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -22,7 +22,7 @@ class JournalHandler(logging.Handler):
 
 
 def _priority(level: int) -> int:
-    """Return the level as a number of syslog."""
+    """Return the syslog priority of a level."""
     for at_least, number in ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6)):
         if level >= at_least:
             return number

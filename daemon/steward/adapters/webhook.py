@@ -14,7 +14,7 @@ _TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Sends messages to a URL; see `body` for `template` and `secret`."""
+    """A sender of messages to a URL; see `body` for `template` and `secret`."""
 
     url: str = field(repr=False)
     cluster: str
@@ -45,10 +45,10 @@ class Webhook:
             raise Retryable("the receiver's certificate is not trusted here") from None
         except (requests.exceptions.RequestException, OSError) as error:
             raise Retryable(f"no connection ({type(error).__name__})") from None
-        _judge(status)
+        _check_status(status)
 
 
-def _judge(status: int) -> None:
+def _check_status(status: int) -> None:
     if status >= 500 or status in _PASSING:
         raise Retryable(f"the receiver answered {status}")
     if not 200 <= status < 300:

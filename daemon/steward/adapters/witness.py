@@ -1,12 +1,11 @@
-"""The second witness looks whether a live slurmd is behind a node's port.
+"""The second witness: a look at a node's port that tells whether a live slurmd is behind it.
 
 A stopped process still has its connections accepted, by its kernel. So the witness half-closes the connection: a live
 slurmd then closes too, or complains; a frozen one does neither. Tried on slurmd 22.05.8, 24.11.5 and 26.05.5: alive,
 stopped and killed.
 
-Any user can hold more connections to slurmd than it serves. Then it answers as a frozen one does, and once its queue is
-full its kernel drops new connections, as if there were no host: another port of the host tells whether the host is
-there.
+Any user can hold more connections to slurmd than it serves. Then slurmd seems frozen, and once its queue is full the
+kernel drops new connections, as if there were no host: another port of the host tells whether the host is there.
 """
 
 import asyncio
@@ -25,15 +24,15 @@ from steward.ports import Retryable
 
 _Target = tuple[socket.AddressFamily, Any]
 _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
-_NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL)
-_OURS = frozenset(
+_RESOLVER_ERRORS = (socket.EAI_AGAIN, socket.EAI_FAIL)
+_OWN_ERRORS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.ENETUNREACH}
 )
 """Errors of this machine that prevent a look, and say nothing about the host."""
 _AT_ONCE = 1000
 """The limit on connections being made: a rack without power answers none, and results soon grow old."""
 _NAMES_AT_ONCE = 32
-_SLOW = 0.3
+_SLOW_SHARE = 0.3
 """After this share of the time for a connection, another port of the host is tried too."""
 _UNUSED_PORT = 1
 _BUNCH_S = 0.02
@@ -41,10 +40,10 @@ _BUNCH_S = 0.02
 
 
 class PortWitness:
-    """WitnessPort by TCP.
+    """WitnessPort by TCP connections.
 
     One look takes at most `connect_s` + `answer_s` seconds, and as long again for the host's name. A host whose name
-    does not exist is absent; if the resolver does not answer, or this machine has no socket or network for the look,
+    does not exist is SILENT; if the resolver does not answer, or this machine has no socket or network for the look,
     there is no result.
     """
 
@@ -103,14 +102,14 @@ class PortWitness:
 
         Raises Retryable if the resolver does not answer.
         """
-        if not 0 < address.port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
+        if not 0 < address.port < 65536:  # the resolver would take the port modulo 65536, that of another service
             return []
         with contextlib.suppress(OSError, UnicodeError):
             return _resolve(address, socket.AI_NUMERICHOST)
         try:
             return await names.call(lambda: _resolve(address), name=address.host, timeout_s=self._connect_s)
         except socket.gaierror as error:
-            if error.errno in _NO_ANSWER:
+            if error.errno in _RESOLVER_ERRORS:
                 raise Retryable(f"{address.host}: {cause(error)}") from None
             return []
         except (OSError, UnicodeError):
@@ -130,7 +129,7 @@ class PortWitness:
         except _REFUSALS:
             return Witness.REFUSED
         except OSError as error:
-            if error.errno in _OURS:
+            if error.errno in _OWN_ERRORS:
                 raise Retryable(cause(error)) from None
             is_there = isinstance(error, TimeoutError) and error.errno is None and await elsewhere
             return Witness.UNANSWERED if is_there else Witness.SILENT
@@ -142,7 +141,7 @@ class PortWitness:
         connection.shutdown(socket.SHUT_WR)
         try:
             async with asyncio.timeout(self._answer_s):
-                # At the end of the stream as good as with an answer.
+                # The end of the stream counts as an answer, too.
                 await asyncio.get_running_loop().sock_recv(connection, 1)
         except TimeoutError:
             return Witness.UNANSWERED
@@ -150,12 +149,12 @@ class PortWitness:
 
     async def _is_there(self, target: _Target) -> bool:
         """Return whether the host's kernel answers at an unused port; asked only if slurmd's port is slow."""
-        await asyncio.sleep(_SLOW * self._connect_s)
+        await asyncio.sleep(_SLOW_SHARE * self._connect_s)
         family, (host, _, *more) = target
         try:
             with socket.socket(family, socket.SOCK_STREAM) as connection:
                 connection.setblocking(False)
-                async with asyncio.timeout((1 - _SLOW) * self._connect_s):
+                async with asyncio.timeout((1 - _SLOW_SHARE) * self._connect_s):
                     await asyncio.get_running_loop().sock_connect(connection, (host, _UNUSED_PORT, *more))
             return True
         except _REFUSALS:

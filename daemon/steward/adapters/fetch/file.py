@@ -69,7 +69,7 @@ def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
 
 
 def refuse_others_way(place: Path) -> None:
-    """Raise Permanent if another user may change `place` or a folder on the way to it, and so replace it."""
+    """Raise Permanent if another user may change, and so replace, `place` or a folder above it."""
     # A sticky folder (/tmp) passes: only root can move root's files there.
     for path in (place, *place.parents):
         refuse_others(path)

@@ -20,7 +20,7 @@ _CHUNK = 1 << 16
 
 
 class TimeOver(Permanent):
-    """The deadline has passed."""
+    """A fetch that has passed its deadline."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,19 +37,19 @@ class FetchBudget:
         self.files_left -= 1
         if self.files_left < 0:
             raise Permanent(f"the source has more files than allowed ({MAX_FILES})")
-        self._look_at_the_clock()
+        self._check_deadline()
 
     def take(self, count: int) -> None:
         self.bytes_left -= count
         if self.bytes_left < 0:
             raise Permanent(f"the source is larger than allowed ({MAX_BYTES >> 20} MiB)")
-        self._look_at_the_clock()
+        self._check_deadline()
 
     @property
     def left_s(self) -> float:
         return max(0.0, self.deadline - self.now())
 
-    def _look_at_the_clock(self) -> None:
+    def _check_deadline(self) -> None:
         if self.now() >= self.deadline:
             raise TimeOver("execution timed out before all scripts were fetched")
 

@@ -30,7 +30,7 @@ def _download(source: str, file: IO[bytes], budget: FetchBudget) -> None:
     limit = (min(_CONNECT_S, budget.left_s + 0.1), min(_READ_S, budget.left_s + 0.1))
     try:
         with _session() as session, session.get(source, stream=True, timeout=limit) as answer:
-            _judge(source, answer)
+            _check_status(source, answer)
             got = sum(_write(file, chunk, budget) for chunk in answer.iter_content(_CHUNK))
             told = answer.headers.get("Content-Length", "")
             if told.isdigit() and "Content-Encoding" not in answer.headers and got != int(told):
@@ -64,7 +64,7 @@ def _write(file: IO[bytes], chunk: bytes, budget: FetchBudget) -> int:
     return file.write(chunk)
 
 
-def _judge(source: str, answer: requests.Response) -> None:
+def _check_status(source: str, answer: requests.Response) -> None:
     if answer.status_code >= 500 or answer.status_code in _PASSING:
         raise Retryable(f"{source}: the server answered {answer.status_code}")
     if answer.status_code != 200:

@@ -30,7 +30,7 @@ def fetch_s3(source: str, folder: Path, budget: FetchBudget) -> None:
         else:
             _fetch_all(client, parts.netloc, key, folder, budget)
     except ClientError as error:
-        raise _told_apart(source, error) from error
+        raise _port_error_of(source, error) from error
     except ParamValidationError as error:
         raise Permanent(f"{source}: {error}") from error
     except (BotoCoreError, OSError) as error:
@@ -60,7 +60,7 @@ def _fetch_all(client: Any, bucket: str, key: str, folder: Path, budget: FetchBu
         raise Permanent(f"there is no object below s3://{bucket}/{prefix}")
 
 
-def _told_apart(source: str, error: ClientError) -> Permanent | Retryable:
+def _port_error_of(source: str, error: ClientError) -> Permanent | Retryable:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     passing = status >= 500 or status == 429 or error.response.get("Error", {}).get("Code") in _PASSING
     return Retryable(f"{source}: {error}") if passing else Permanent(f"{source}: {error}")

@@ -46,14 +46,14 @@ class Allowance:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_REST_S = 1.0
-"""After an error of the machine's (no descriptor is free)."""
+_ACCEPT_PAUSE_S = 1.0
+"""The pause after an error of this machine's, such as no free descriptor."""
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
 MAX_PARKED = 1024
 """How many of a user's surplus connections wait for a moment before they are closed: a program that retries at once
-must not keep us busy."""
+must not keep the agent busy."""
 PARK_S = 0.5
 LINES_PER_S = 100.0
 LINES_AT_ONCE = 128
@@ -66,7 +66,7 @@ Serve = Callable[[Request, int], Awaitable[bytes | None]]
 
 
 class ShimSocket:
-    """The socket at `path`, with limits for each user, so that a broken program cannot starve the others.
+    """The socket at `path`, with limits for each user, so that a broken program cannot starve other users.
 
     A user may have `MAX_PER_USER` connections and send `LINES_AT_ONCE` lines, then `LINES_PER_S`; of these,
     `ASKS_AT_ONCE` asks, then `ASKS_PER_S`. Root (Slurm's own processes) has no limit.
@@ -103,37 +103,38 @@ class ShimSocket:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _admit(self, peer: socket.socket) -> None:
-        """Who has too many connections costs as little as can be: he may open thousands a second."""
+        """Serve the connection; close it later, unread, if its user has too many."""
+        # a surplus connection must cost little: a user may open thousands a second
         _, uid = peer_of(peer)
         self._open[uid] += 1
         if uid == 0 or self._open[uid] <= MAX_PER_USER:
-            task = asyncio.get_running_loop().create_task(self._connection(peer, uid))
+            task = asyncio.get_running_loop().create_task(self._serve_connection(peer, uid))
             self._tasks.add(task)
-            task.add_done_callback(lambda task: self._left(task, uid))
+            task.add_done_callback(lambda task: self._ended(task, uid))
         else:
             parked_s = PARK_S if self._open[uid] <= MAX_PARKED else 0.0
             asyncio.get_running_loop().call_later(parked_s, self._hang_up, peer, uid)
 
     def _hang_up(self, peer: socket.socket, uid: int) -> None:
         peer.close()
-        self._open -= Counter((uid,))  # who has none is kept no more
+        self._open -= Counter((uid,))  # drops users without connections
 
-    def _left(self, task: "asyncio.Task[None]", uid: int) -> None:
+    def _ended(self, task: "asyncio.Task[None]", uid: int) -> None:
         self._tasks.discard(task)
         self._open -= Counter((uid,))
 
-    async def _connection(self, peer: socket.socket, uid: int) -> None:
+    async def _serve_connection(self, peer: socket.socket, uid: int) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=peer, limit=MAX_LINE)
         try:
             if uid and (wait_s := self._allowance.wait_s(uid)):
                 await asyncio.sleep(wait_s)
-            await self._talk(reader, writer, uid)
+            await self._serve_request(reader, writer, uid)
         except (BadLine, OSError) as error:
             log.info("shim refused uid=%d why=%r", uid, cause_and_file(error))
         finally:
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
+    async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
         request = parse_request(await _line(reader))
         wait_every_s = self._wait_every_s if isinstance(request, AskLine) else None
         if wait_every_s is not None:
@@ -160,7 +161,7 @@ class ShimSocket:
         hangup: "asyncio.Future[bytes]",
         wait_every_s: float | None,
     ) -> None:
-        """Send the answer when it is there, and before that a line every `wait_every_s`; None: only the answer."""
+        """Send `WAIT` every `wait_every_s` (None: never) until the answer is there, then the answer."""
         while not hangup.done():
             await asyncio.wait((answer, hangup), timeout=wait_every_s, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
@@ -185,7 +186,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 def roots(path: Path) -> Path:
-    """Return the path of root's own socket, beside the one for all users, who can fill that one's queue."""
+    """Return the path of root's own socket, beside the socket for all users, whose queue any user can fill."""
     return path.with_name(f"{path.name}.root")
 
 
@@ -214,9 +215,9 @@ class _Entrance:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.error("no connection is taken for %g s why=%r", _REST_S, cause_and_file(error))
+                log.error("no connection is taken for %g s why=%r", _ACCEPT_PAUSE_S, cause_and_file(error))
                 self._loop.remove_reader(self._sock)
-                self._rest = self._loop.call_later(_REST_S, self._open)
+                self._rest = self._loop.call_later(_ACCEPT_PAUSE_S, self._open)
                 return
             peer.setblocking(False)
             self._admit(peer)
@@ -248,22 +249,22 @@ def _listen(path: Path, mode: int) -> socket.socket:
 
 DEFAULTS = "defaults"
 WARNING = "warning"
-_PLAIN = re.compile(r"[!-~]*\Z")
+_NO_BLANKS = re.compile(r"[!-~]*\Z")
 
 
 def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
     """Write the file of the site's defaults, or remove it if there are none; log a failure to write."""
     # After a failure, jobs start without the site's default.
     text = "".join(f"{line}\n" for line in map(_default_line, defaults) if line)
-    _keep(folder / DEFAULTS, text)
+    _write_or_remove(folder / DEFAULTS, text)
 
 
 def write_warning(folder: Path, warning: str) -> None:
     """Write the sentence that sbatch shows, or remove it if it is empty; log a failure to write."""
-    _keep(folder / WARNING, f"{warning}\n" if warning else "")
+    _write_or_remove(folder / WARNING, f"{warning}\n" if warning else "")
 
 
-def _keep(file: Path, text: str) -> None:
+def _write_or_remove(file: Path, text: str) -> None:
     try:
         if text:
             file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -275,9 +276,10 @@ def _keep(file: Path, text: str) -> None:
 
 
 def _default_line(one: SiteDefault) -> str:
-    """Return the line of a default; empty for one that no job can match, since Slurm's names have no blanks."""
+    """Return the line of a default; empty, with a warning in the log, for one that no job can match."""
+    # Slurm's names have no blanks.
     words = {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text}
-    if not all(_PLAIN.match(word) for word in words.values()):
+    if not all(_NO_BLANKS.match(word) for word in words.values()):
         log.warning("site's default ignored why='a name has blanks or is not ASCII' is=%r", words)
         return ""
     return " ".join(f"{key}={word}" for key, word in words.items() if word)

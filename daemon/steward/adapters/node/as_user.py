@@ -1,4 +1,4 @@
-"""Looks at users' files with the users' own rights, in a child process that can be killed.
+"""Look at users' files with the users' own rights, in a child process that can be killed.
 
 A user's path may lead anywhere, also to a file system that does not answer. A child that hangs in the kernel is left
 behind, and collected once the kernel lets it go.
@@ -14,11 +14,11 @@ from steward.adapters.process import Child, Completed, Failed, Left, end, run
 
 _PROGRAM = Path(__file__).with_name("user_look.py")
 _LOOK_S = 3.0
-_BARE = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.executable, "-I", "-S", str(_PROGRAM))
+_CHILD = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.executable, "-I", "-S", str(_PROGRAM))
 """The child's command, without our environment, which may hold secrets."""
 
 MAX_LEFT = 64
-"""The most children that may hang at once, over all users."""
+"""The most children of all users that may hang at once."""
 _PATIENCE_S = 0.5
 
 
@@ -30,7 +30,7 @@ class _Hanging:
         self._left: list[tuple[int, Child]] = []
 
     def check(self, uid: int) -> None:
-        """Raise Failed while a look as that user hangs, since the next one would, too."""
+        """Raise Failed while a look as that user hangs, because the next look would hang, too."""
         with self._lock:
             self._left = [(whose, child) for whose, child in self._left if not end(child, 0.0)]
             pids = [child.pid for whose, child in self._left if whose == uid]
@@ -48,23 +48,23 @@ _HANGING = _Hanging()
 
 
 def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int = 0) -> str:
-    """Return the last bytes of a file after `start`, as text; of a shorter file, which was emptied since, the whole.
+    """Return the last `max_bytes` of a file as text, without its first `start` bytes.
 
-    Raises Failed (a Retryable).
+    A file shorter than `start` was emptied since: none of its bytes are skipped. Raises Failed (a Retryable).
     """
-    return _look("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
+    return _run_child("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
 
 
 def newest(path: str, uid: int) -> float | None:
-    """Return the newest time of change (Unix s) of a file, or of the entries of a folder, but for hidden ones.
+    """Return the time of change (Unix s) of a file, or the newest one of a folder's entries that are not hidden.
 
-    None if there is none. Raises Failed (a Retryable) if it cannot be known.
+    None if there is none. Raises Failed (a Retryable) if it cannot be read.
     """
-    text = _look("newest", path, uid, timeout_s=_LOOK_S).text
+    text = _run_child("newest", path, uid, timeout_s=_LOOK_S).text
     return None if text == "None" else float(text)
 
 
-def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096) -> Completed:
+def _run_child(what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096) -> Completed:
     """Run the child as the user. Raises Failed, also if there is no such user."""
     if uid != os.geteuid():
         try:
@@ -73,7 +73,7 @@ def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_byte
             raise Failed(f"uid {uid} is not a user of this node") from None
     _HANGING.check(uid)
     try:
-        argv = (*_BARE, str(uid), what, path, *more)
+        argv = (*_CHILD, str(uid), what, path, *more)
         return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, patience_s=_PATIENCE_S)
     except Left as left:
         _HANGING.add(uid, left.child)

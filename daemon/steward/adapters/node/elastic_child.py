@@ -1,8 +1,9 @@
-"""The program that does what an elastic run needs in its user's name: `python -I -m ... WHAT UID JOB`.
+"""The program that acts for an elastic run as the run's user: `python -I -m ... WHAT UID JOB`.
 
-It begins as root. A process that users can trace must not run among the agent's: so the program first joins the cgroup
-of the job's own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator
-runs in this process, out of its user's reach; sbatch is a program that the user could start there as well.
+It begins as root. A process that its user can trace must not run in the agent's cgroup: so the program first joins the
+cgroup of the job's own script, whose limits and end then hold for it, too, and becomes the user for good. The
+coordinator runs in this process, which its user cannot trace; sbatch runs as a program that the user could start in
+that cgroup, too.
 """
 
 import json
@@ -33,17 +34,18 @@ _WITH_VALUE: Mapping[str, str] = {
 }
 """Options with a value that a replica must not have, each with the shortest form that getopt accepts."""
 _ALONE: Mapping[str, str] = {"wait": "wait", "test-only": "te", "parsable": "pars", "hold": "hold"}
-_LETTERS, _LETTERS_ALONE = ("w", "F", "b"), ("W", "H")
+"""The same for options without a value."""
+_SHORT_WITH_VALUE, _SHORT_ALONE = ("w", "F", "b"), ("W", "H")
 _LINE = re.compile(rb"#SBATCH\s+(.*)")
 
 
 def for_replica(words: Sequence[str]) -> list[str]:
-    """Return the words without the options, and their values, that a replica must not have."""
-    return list(_kept(iter(words)))
+    """Return sbatch's arguments without the options (and their values) that a replica must not have."""
+    return list(_allowed_words(iter(words)))
 
 
 def script_for_replica(script: bytes) -> bytes:
-    """Return the script without those options in its `#SBATCH` lines; a line that cannot be parsed stays as it is."""
+    """Return the script without such options in its `#SBATCH` lines; lines that cannot be parsed stay."""
     lines = script.split(b"\n")
     for number, line in enumerate(lines):
         if number and line.strip() and not line.startswith(b"#"):
@@ -65,23 +67,23 @@ def _line_for_replica(line: bytes, said: bytes) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _kept(words: Iterator[str]) -> Iterator[str]:
+def _allowed_words(words: Iterator[str]) -> Iterator[str]:
     for word in words:
         name, equals, _ = word.removeprefix("--").partition("=")
         if word.startswith("--"):
-            if _is(name, _WITH_VALUE):
+            if _is_one_of(name, _WITH_VALUE):
                 if not equals:
                     next(words, "")
-            elif not _is(name, _ALONE):
+            elif not _is_one_of(name, _ALONE):
                 yield word
-        elif word[:1] == "-" and word[1:2] in _LETTERS:
+        elif word[:1] == "-" and word[1:2] in _SHORT_WITH_VALUE:
             if len(word) == 2:
                 next(words, "")
-        elif not (word[:1] == "-" and len(word) == 2 and word[1] in _LETTERS_ALONE):
+        elif not (word[:1] == "-" and len(word) == 2 and word[1] in _SHORT_ALONE):
             yield word
 
 
-def _is(name: str, options: Mapping[str, str]) -> bool:
+def _is_one_of(name: str, options: Mapping[str, str]) -> bool:
     return any(option.startswith(name) and name.startswith(least) for option, least in options.items())
 
 
@@ -90,7 +92,7 @@ _NUMBER = re.compile(r"\d{1,9}\Z")
 _GPUS = re.compile(r"([A-Za-z0-9_.-]+:)?(\d{1,9})\Z")
 _MAX_ENVIRON = 1 << 20
 _MAX_SCRIPT = 16 << 20
-_OWN = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
+_BASE_ONLY = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
 """The prefixes of variables of the base's run, which must not reach the replica."""
 
 
@@ -99,7 +101,7 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
     script = _script_of(job, uid, asked["token"])
     if what == "coordinate":
         _leave_starter()
-    _join(script)
+    _join_cgroups(script)
     become(uid)
     match what:
         case "coordinate":
@@ -112,11 +114,11 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
 
 
 def _script_of(job: JobId, uid: int, token: str) -> int:
-    """Return the process of the base's script, or the oldest one that has its environment with the run's token.
+    """Return the oldest process of the base job with the run's token in its environment: the script, while it runs.
 
     Raises OSError if there is none.
     """
-    # Processes left by an earlier run of the job, and another cluster's job of that number, have another token.
+    # Processes of an earlier run of the job, and of another cluster's job with that number, have another token.
     here = [pid for pid, _ in job_processes.processes({job: uid}) if job_processes.owner(Path(f"/proc/{pid}")) == uid]
     pids = sorted(here, key=_began)
     mine = {"STEWARD_ELASTIC_ROLE": "base", "STEWARD_ELASTIC_TOKEN": token}
@@ -127,7 +129,8 @@ def _script_of(job: JobId, uid: int, token: str) -> int:
 
 
 def _began(pid: int) -> float:
-    """Return when the process began, in ticks; process numbers wrap, so that a lower one may be younger."""
+    """Return when the process began, in clock ticks; infinity if it has gone."""
+    # Process ids wrap: a lower one may be younger.
     seen = proc.look(pid)
     return float("inf") if seen is None else float(seen.process.started)
 
@@ -153,7 +156,7 @@ def _leave_starter() -> None:
         os.close(number)
 
 
-def _join(pid: int) -> None:
+def _join_cgroups(pid: int) -> None:
     """Move into the cgroups of that process, if they differ from ours."""
     if os.geteuid() != 0:
         return
@@ -234,7 +237,7 @@ def script_name(comment: str) -> str:
 def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> dict[str, str]:
     """Return the replica's environment: the base's, without Slurm's and Steward's variables, and a replica's own."""
     # With SBATCH_WAIT the submission would last as long as the job.
-    env = {name: value for name, value in theirs.items() if not name.startswith(_OWN) and name != "SBATCH_WAIT"}
+    env = {name: value for name, value in theirs.items() if not name.startswith(_BASE_ONLY) and name != "SBATCH_WAIT"}
     kept = {name: theirs[name] for name in ("SLURM_CONF", "STEWARD_ELASTIC") if name in theirs}
     mine = {"STEWARD_ELASTIC_RUN": str(run_id), "STEWARD_ELASTIC_SUBMIT": "1"}
     talk = {"STEWARD_ELASTIC_ADDRESS": asked["address"], "STEWARD_ELASTIC_TOKEN": asked["token"]}
@@ -268,7 +271,7 @@ def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
 
 
 def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
-    """Return the GPUs for `nodes` nodes, in proportion to the base job's `--gpus`; empty if it did not use that."""
+    """Return the GPUs for `nodes` nodes, in proportion to the base's `--gpus`; empty if the base had no `--gpus`."""
     over = theirs.get("SLURM_JOB_NUM_NODES", "")
     parts = [_GPUS.match(part) for part in theirs.get("SLURM_GPUS", "").split(",")]
     if not _NUMBER.match(over) or not int(over) or not all(parts):

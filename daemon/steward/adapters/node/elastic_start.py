@@ -1,4 +1,4 @@
-"""The start of an elastic run's coordinator, and the submission of replicas, in its user's name."""
+"""The start of an elastic run's coordinator, and the submission of its replicas, as the run's user."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from steward.ports import Retryable
 
 START_S = 20.0
 ORDER_S = 120.0
-_MAX_SAID = 4096
+_MAX_OUTPUT = 4096
 _PORTS = range(20_000, 32_000)
 """The range of ports to choose from: below those that the kernel gives to connections by itself."""
 TRIES = 64
@@ -51,25 +51,25 @@ class ElasticStarter:
     ) -> None:
         """Start the coordinator, and return when it has begun. Raises Failed.
 
-        `listening` is the descriptor of a socket that listens at its port; with None the coordinator makes its own.
+        `listening` is the descriptor of a socket that listens at the coordinator's port; None: it makes its own.
         """
         listed = ",".join(str(size) for size in sizes)
         argv = f"{place.run} --folder {place.folder} --nodes {nodes} --sizes {listed} --grace {grace_s}"
         argv += f" --port {place.port}" if listening is None else f" --listening {listening}"
-        self._do("coordinate", place, {"argv": argv}, START_S, () if listening is None else (listening,))
+        self._run_child("coordinate", place, {"argv": argv}, START_S, () if listening is None else (listening,))
 
     def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
         """Submit a replica job, unless there is one with that comment. Raises Failed, with sbatch's message."""
-        self._do("submit", place, asked, ORDER_S)
+        self._run_child("submit", place, asked, ORDER_S)
 
-    def _do(
+    def _run_child(
         self, what: str, place: CoordinatorPlace, asked: Mapping[str, str], timeout_s: float, fds: tuple[int, ...] = ()
     ) -> None:
         child = (sys.executable, "-I", "-m", "steward.adapters.node.elastic_child")
         argv = ("env", "--ignore-environment", *self._env, *child, what, str(place.uid), str(place.run))
         asked = {**asked, "folder": str(place.folder), "token": place.token}
         try:
-            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_SAID, pass_fds=fds)
+            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_OUTPUT, pass_fds=fds)
         except Failed as error:
             raise Failed(said_by(error), error.completed) from None
 
@@ -81,10 +81,11 @@ def said_by(error: Failed) -> str:
 
 
 def listen(among: Sequence[int] = _PORTS) -> socket.socket:
-    """Return a socket that listens at a free port of all addresses, so that no other user takes the port meanwhile.
+    """Return a socket that listens at a free port of all addresses.
 
     Raises Retryable if `TRIES` random tries find none.
     """
+    # It listens from now on, so that no other user takes the port before the coordinator runs.
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     for number in random.SystemRandom().sample(range(len(among)), min(TRIES, len(among))):
         with contextlib.suppress(OSError):

@@ -17,21 +17,21 @@ USUAL_FILES = (
     Path("/etc/machine-id"),
 )
 """The files with an instance id: first the cloud's (cloud-init), then the firmware's, then the installation's."""
-_LIMIT = 128
+_ID_LIMIT = 128
 _ALIASES_S = 5.0
 
 
 def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
     """Return `named`, else Slurm's name of the node on this host, else what `hostname -s` prints.
 
-    Slurm's name is that of slurmd's environment, or the NodeName whose NodeHostname is `host` (this host's name), long
-    or short. Raises Permanent if slurm.conf has several nodes on this host.
+    Slurm's name is SLURMD_NODENAME in our environment, or the NodeName whose NodeHostname is `host` (this host's name),
+    long or short. Raises Permanent if slurm.conf has several nodes on this host.
     """
     long = host or socket.gethostname()
     short = long.split(".")[0]
     if given := named or os.environ.get("SLURMD_NODENAME", ""):
         return NodeName(given)
-    # the short name first, as slurmd does: one call of scontrol tells on nearly every site
+    # the short name first, as slurmd does: on nearly every site one call of scontrol is enough
     for known in (_nodes_on(name, slurm_conf) for name in dict.fromkeys((short, long))):
         if len(known) > 1 and short not in known:
             raise Permanent(f"slurm.conf has several nodes on {long}: set agent.node_name, or start with --node")
@@ -41,7 +41,7 @@ def node_name(named: str, slurm_conf: str = "", host: str = "") -> NodeName:
 
 
 def _nodes_on(host: str, slurm_conf: str) -> list[str]:
-    """Return the names of the nodes whose NodeHostname this is; empty if Slurm's commands do not tell."""
+    """Return the names of the nodes whose NodeHostname is `host`; empty if scontrol fails."""
     env = {"SLURM_CONF": slurm_conf} if slurm_conf else None
     try:
         return run(["scontrol", "show", "aliases", host], timeout_s=_ALIASES_S, env=env).text.split()
@@ -54,8 +54,8 @@ def incarnation(
 ) -> Incarnation:
     """Return this machine and its boot. Raises Permanent if one of the two is unknown."""
     candidates = (instance_id_file,) if instance_id_file else usual
-    instance = next((word for path in candidates if (word := _word(path))), "")
-    boot = _word(boot_id_file)
+    instance = next((word for path in candidates if (word := _id_in(path))), "")
+    boot = _id_in(boot_id_file)
     if not instance:
         tried = ", ".join(str(path) for path in candidates)
         raise Permanent(f"no instance id in {tried}: write one and name the file in agent.instance_id_file")
@@ -64,9 +64,9 @@ def incarnation(
     return Incarnation(instance=InstanceId(instance), boot=BootId(boot))
 
 
-def _word(path: Path) -> str:
+def _id_in(path: Path) -> str:
     try:
-        return printable(path.read_text(errors="replace").strip(), _LIMIT)
+        return printable(path.read_text(errors="replace").strip(), _ID_LIMIT)
     except OSError:
         return ""
 

@@ -21,13 +21,15 @@ from steward.model.text import printable
 MAX_BYTES = 4096
 MAX_STEP = 10**18
 MAX_PATH = 255
-_ROOM = 1024 * 1024
-_ROOM_FILES = 64
+_MIN_FREE_BYTES = 1024 * 1024
+_MIN_FREE_INODES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedProgress:
-    """The content of a progress file. `changed` is its time of change (Unix s of this node); None if left out."""
+    """The content of a progress file. `changed` is the file's time of change (Unix s, this node's clock).
+
+    A number that the file does not give is None; a checkpoint that it does not give is empty."""
 
     changed: float
     step: int | None = None
@@ -50,19 +52,19 @@ class ProgressLook:
 
 
 def has_room(root: Path) -> bool:
-    """Return whether jobs can write their progress below `root`: one user's job may have filled it for all."""
+    """Return whether jobs can write their progress below `root`, which one user's job may fill for all."""
     try:
         seen = os.statvfs(root)
     except OSError:
         return True
     is_counted = seen.f_files > 0  # some file systems make inodes as needed
-    return seen.f_bavail * seen.f_frsize >= _ROOM and (seen.f_favail >= _ROOM_FILES or not is_counted)
+    return seen.f_bavail * seen.f_frsize >= _MIN_FREE_BYTES and (seen.f_favail >= _MIN_FREE_INODES or not is_counted)
 
 
 def look(folder: Path, name: str, uid: int, before: Stamp | None) -> ProgressLook:
     """Return a look at `folder/name` if it has changed since `before`. Never raises: an unfit file counts as absent."""
     try:
-        with _found(folder, name) as file:
+        with _opened_file(folder, name) as file:
             return _read(file, uid, before)
     except (OSError, ValueError):
         return ProgressLook(stamp=None)
@@ -71,7 +73,7 @@ def look(folder: Path, name: str, uid: int, before: Stamp | None) -> ProgressLoo
 def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
     """Return the last `limit` bytes of a file of the folder, with the same precautions; empty if there is none."""
     try:
-        with _found(folder, name) as file:
+        with _opened_file(folder, name) as file:
             if not _is_fit(file, uid):
                 return ""
             start = max(os.fstat(file).st_size - limit, 0)
@@ -81,9 +83,9 @@ def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
 
 
 def owner_of(folder: Path) -> int:
-    """Return the owner of a real folder. Raises PermissionError if something is mounted on it, OSError if none."""
-    # A file system that its user has mounted over it is not asked: it may hang.
-    with _place(folder) as place:
+    """Return the owner of a real folder. Raises PermissionError for a mount point, OSError if it is absent."""
+    # A file system that the user has mounted over the folder is not asked: it may hang.
+    with _opened_folder(folder) as place:
         return os.fstat(place).st_uid
 
 
@@ -93,7 +95,7 @@ def dial(folder: Path, inner: str, name: str) -> socket.socket:
     Raises OSError if no program listens there, or its queue is full.
     """
     with (
-        _place(folder) as own,
+        _opened_folder(folder) as own,
         _Descriptor(_open(inner, own, os.O_DIRECTORY)) as place,
         _Descriptor(_open(name, place, 0)) as file,
     ):
@@ -112,14 +114,14 @@ def dial(folder: Path, inner: str, name: str) -> socket.socket:
 def names(folder: Path, limit: int) -> list[str]:
     """Return up to `limit` names in the folder, sorted; none if it is a link or does not exist."""
     try:
-        with _place(folder) as place, os.scandir(f"/proc/self/fd/{place}") as entries:
+        with _opened_folder(folder) as place, os.scandir(f"/proc/self/fd/{place}") as entries:
             return sorted(entry.name for entry in islice(entries, limit))
     except (OSError, ValueError):
         return []
 
 
 @contextmanager
-def _place(folder: Path) -> Iterator[int]:
+def _opened_folder(folder: Path) -> Iterator[int]:
     with (
         _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
         _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
@@ -128,8 +130,8 @@ def _place(folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _found(folder: Path, name: str) -> Iterator[int]:
-    with _place(folder) as place, _Descriptor(_open(name, place, 0)) as file:
+def _opened_file(folder: Path, name: str) -> Iterator[int]:
+    with _opened_folder(folder) as place, _Descriptor(_open(name, place, 0)) as file:
         yield file
 
 
@@ -207,6 +209,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _path(value: Any) -> str:
-    """Return the path if it is absolute and printable, since it becomes a variable of the next run; else empty."""
+    """Return the path if it is absolute and printable; else empty."""
+    # It becomes an environment variable of the next run.
     fits = isinstance(value, str) and value.startswith("/") and printable(value, MAX_PATH) == value
     return value if fits else ""

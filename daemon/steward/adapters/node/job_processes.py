@@ -1,6 +1,7 @@
 """The processes of this node's jobs: their use of CPU and network, and their stacks as the kernel shows them.
 
-For the stacks, nothing of their memory is read, as by `cmdline` and `environ`: a process that hangs can block a reader.
+For the stacks no file is read that the kernel fills from a process's memory (`cmdline`, `environ`): reading it from a
+hung process may hang.
 """
 
 import os
@@ -25,7 +26,7 @@ _MAX_ENVIRON = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """Counters that only grow. A job that is missing in `cpu_s` has no process here."""
+    """The use of CPU and network, as counters that only grow. A job not in `cpu_s` has no process on this node."""
 
     cpu_s: Mapping[JobId, float] = field(default_factory=dict)
     network_bytes: int = 0
@@ -41,7 +42,7 @@ def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Pa
 
 
 def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> list[tuple[int, JobId]]:
-    """Return (pid, job) of each process of these users' jobs, with Slurm's own."""
+    """Return (pid, job) of each process of these users' jobs, Slurm's own processes included."""
     pids = [int(entry) for entry in os.listdir(proc_dir) if entry.isdigit()] if users else []
     found = ((pid, _job_of(proc_dir / str(pid), users)) for pid in pids)
     return [(pid, job) for pid, job in found if job is not None]
@@ -49,17 +50,18 @@ def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> lis
 
 def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
     """Return the job of a process, by its cgroup or else by its environment; None if it has none."""
-    # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: only for own jobs.
-    if (job := _named(_JOB, process / "cgroup")) in users:
+    # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: it counts for that
+    # user's jobs.
+    if (job := _job_in(_JOB, process / "cgroup")) in users:
         return job
     uid = owner(process)
     if uid not in users.values():
-        return None  # memory of a user's process may hang who reads it: of nobody else's is any read
-    job = _named(_ENV_JOB, process / "environ")
+        return None  # reading a process's memory may hang: only processes of the jobs' users are read
+    job = _job_in(_ENV_JOB, process / "environ")
     return job if job is not None and users.get(job) == uid else None
 
 
-def _named(pattern: re.Pattern[bytes], file: Path) -> JobId | None:
+def _job_in(pattern: re.Pattern[bytes], file: Path) -> JobId | None:
     found = pattern.search(_read(file) + b"\0")
     return JobId(int(found[1])) if found is not None else None
 
@@ -116,7 +118,7 @@ _PASS_ON = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The number of processes that got the signal, and of all."""
+    """The number of processes that got the signal, and of all that were to get it."""
 
     told: int
     of: int
@@ -124,11 +126,11 @@ class Asked:
 
 def describe(pids: Iterable[int]) -> str:
     """Return name, state, threads and stacks of each process; those that are gone are left out."""
-    return "\n".join(text for pid in pids if (text := _process(_PROC / str(pid))))
+    return "\n".join(text for pid in pids if (text := _described(_PROC / str(pid))))
 
 
 def signal_those_who_expect_it(pids: Iterable[int], uid: int, word: str) -> Asked:
-    """Send SIG`word` to the processes of `uid` that have a handler for it; it would end the others."""
+    """Send SIG`word` to the processes of `uid` that have a handler for it; a process without one would be ended."""
     number, wanted = signal.Signals[f"SIG{word}"], list(pids)
     seen = [seen for pid in wanted if (seen := proc.look(pid)) is not None and _expects(pid, uid, number)]
     return Asked(told=sum(proc.send(one.process, number) for one in seen), of=len(wanted))
@@ -144,7 +146,7 @@ def _expects(pid: int, uid: int, number: signal.Signals) -> bool:
     return bool(int(caught[1], 16) >> (number - 1) & 1)
 
 
-def _process(place: Path) -> str:
+def _described(place: Path) -> str:
     status = dict(line.partition(":")[::2] for line in _text(place / "status").splitlines())
     if not status:
         return ""

@@ -42,12 +42,12 @@ def owners_of(text: str) -> Mapping[JobId, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A running job from which an elastic run may grow."""
+    """A running batch job that may be the base of an elastic run."""
 
     uid: int
     nodes: int
     host: NodeName
-    """The host of its script."""
+    """The batch host."""
 
 
 def bases_of(text: str) -> Mapping[JobId, Base]:
@@ -57,7 +57,7 @@ def bases_of(text: str) -> Mapping[JobId, Base]:
 
 
 class JobsHere:
-    """The questions to Slurm. Calls block: use them in a thread."""
+    """The agent's questions to Slurm about jobs. Calls block: use them in a thread."""
 
     def __init__(self, slurm_conf: str) -> None:
         self._env = {"SLURM_CONF": slurm_conf} if slurm_conf else {}

@@ -21,7 +21,7 @@ MAX_LINE = 1000
 BATCH = 256
 _RECORD_SIZE = 16384
 _RECORD = re.compile(r"^(?P<priority>\d{1,6}),(?P<seq>\d{1,20}),(?P<usec>\d{1,20}),[^;]*;(?P<text>[^\n]*)")
-_PRINTED = re.compile(r"^(?:<\d{1,3}>)?(?:\[\s*\d+\.\d+\]\s*)?")
+_DMESG_PREFIX = re.compile(r"^(?:<\d{1,3}>)?(?:\[\s*\d+\.\d+\]\s*)?")
 _KERNEL = 0
 _POLL_S = 0.2
 
@@ -36,7 +36,7 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """New lines in order, the position after them, and the number of reads that found lost lines."""
+    """New lines in order, the position after them, and how many reads found that lines were lost."""
 
     lines: tuple[KernelLine, ...]
     position: int
@@ -122,9 +122,9 @@ class DeviceLog:
         if match is None or int(match["seq"]) <= self._position:
             return []
         self._position = int(match["seq"])
-        return [self._own(match)] if _is_kernels(match) else []
+        return [self._dated(match)] if _is_kernels(match) else []
 
-    def _own(self, match: "re.Match[str]") -> KernelLine:
+    def _dated(self, match: "re.Match[str]") -> KernelLine:
         """Return the record as a line, with its own time."""
         # A record's time is in microseconds of a clock that NTP does not correct, which drifts by about a second a day.
         # A record that came after the device was last read to its end cannot be older than that read.
@@ -152,7 +152,7 @@ class FileLog:
         """Do nothing: the file is not open between two reads."""
 
     def read(self) -> Batch | None:
-        seen = self._seen()
+        seen = self._stat()
         if self._position is None:
             self._position, self._inode = (seen.st_size, seen.st_ino) if seen else (0, 0)
             return Batch(lines=(), position=self._position, inode=self._inode)
@@ -162,7 +162,7 @@ class FileLog:
             self._inode, self._position = seen.st_ino, 0
         return self._whole_lines(self._position) if seen.st_size > self._position else None
 
-    def _seen(self) -> os.stat_result | None:
+    def _stat(self) -> os.stat_result | None:
         try:
             return self._path.stat()
         except FileNotFoundError:
@@ -189,7 +189,7 @@ class FileLog:
         match = _RECORD.match(text)
         if match is not None and not _is_kernels(match):
             return []
-        plain = match["text"] if match is not None else _PRINTED.sub("", text)
+        plain = match["text"] if match is not None else _DMESG_PREFIX.sub("", text)
         return [KernelLine(at=self._clock.now(), text=plain[:MAX_LINE])] if plain else []
 
 

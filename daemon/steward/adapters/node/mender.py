@@ -27,7 +27,7 @@ class NodeMender:
         systemctl: str = "systemctl",
         nvidia_smi: str = "nvidia-smi",
     ) -> None:
-        self._units = frozenset(_full(unit) for unit in units)
+        self._units = frozenset(_full_name(unit) for unit in units)
         self._let_go = let_go
         self._systemctl, self._nvidia_smi = systemctl, nvidia_smi
 
@@ -36,14 +36,14 @@ class NodeMender:
 
         Raises Permanent for a unit that is not allowed, Retryable if it cannot be restarted.
         """
-        if not is_unit(unit) or _full(unit) not in self._units:
+        if not is_unit(unit) or _full_name(unit) not in self._units:
             raise Permanent(f"{unit[:100]} is not among agent.restart_units: not restarted")
-        run((self._systemctl, "restart", "--", _full(unit)), timeout_s=_RESTART_S)
+        run((self._systemctl, "restart", "--", _full_name(unit)), timeout_s=_RESTART_S)
 
     def reset(self, gpu: str) -> tuple[str, ...]:
         """Reset the GPU, and return its names (UUID, PCI address).
 
-        Raises Permanent if a process uses the GPU, Retryable if the driver does not reset it.
+        Raises Permanent for a bad name and while a process uses the GPU, Retryable if the driver does not reset it.
         """
         if not is_gpu(gpu):
             raise Permanent(f"{gpu[:100]!r} is not a GPU's UUID or PCI address: nothing reset")
@@ -63,15 +63,15 @@ class NodeMender:
 def same_gpu(one: str, other: str) -> bool:
     """Return whether two names are of one GPU."""
     # PCI addresses have four or eight digits of their domain, in upper or lower case, with or without the function.
-    return bool(one) and _plain(one) == _plain(other)
+    return bool(one) and _normalised(one) == _normalised(other)
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     if is_gpu_uuid(name) or not is_gpu(name):
         return name
     domain, bus, device = name.lower().split(":")
     return f"{int(domain, 16):x}:{bus}:{device.partition('.')[0]}"
 
 
-def _full(unit: str) -> str:
+def _full_name(unit: str) -> str:
     return unit if unit.endswith(".service") else f"{unit}.service"

@@ -1,8 +1,8 @@
-"""Looks whether mounted file systems answer, each by a child, since the question may hang in the kernel for ever.
+"""Checks whether mounted file systems answer, each by a child process, since the call may hang in the kernel for ever.
 
 A child that hangs in state D can neither be killed nor waited for. So this module starts its children itself instead of
 through `process`, which promises to leave none: here a hung child is left behind, known by its mount point, and
-collected once the kernel lets it go. While it hangs, no second one is started for that mount, and the answer stays
+collected once the kernel lets it go. While it hangs, no second child is started for that mount, and the answer stays
 `hung`.
 """
 
@@ -21,7 +21,7 @@ NOT_MOUNTED = "not mounted"
 MAX_LEFT = 64
 """The most children that may hang at once, over all mounts."""
 _GRACE_S = 0.1
-"""The time for a killed child to be gone: one that waits for NFS goes, one in state D does not."""
+"""The time for a killed child to be gone: one that waits for NFS goes, one in state D stays."""
 _MAX_ERROR = 512
 _ASK = ("stat", "--file-system", "--format=%T", "--")
 """The child's command: statfs asks the server itself, while stat may be answered from a cache."""
@@ -66,7 +66,7 @@ class MountLooks:
             for path in paths:
                 children[path] = _start(path)
         finally:
-            # Also after a failed start, which must not lose the children before it.
+            # After a failed start, too: the children that were started before must not be lost.
             told = _await(children, timeout_s)
             self._left |= {path: child for path, child in children.items() if path not in told}
         self._kill()

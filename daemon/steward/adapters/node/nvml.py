@@ -26,7 +26,7 @@ _MAX_BYTES = 1 << 20
 
 
 class NoAnswer(Failed):
-    """The child did not answer in time."""
+    """An error of a child that did not answer in time."""
 
 
 class Conversation:
@@ -105,7 +105,7 @@ class Nvml:
 
     @property
     def uuids(self) -> tuple[str, ...]:
-        """The GPUs of the last look that had any, in NVML's order."""
+        """The UUIDs from the last look that had any, in NVML's order."""
         return self._uuids
 
     def look(self, listed: Sequence[str], timeout_s: float) -> Raw:
@@ -156,7 +156,7 @@ class Nvml:
         return Raw(gpus=with_missing(gpus, listed))
 
     def _start(self) -> Conversation:
-        """Start the child, and wait until it is ready: the import of its modules is not NVML's time."""
+        """Start the child, and wait until it is ready, so that its imports do not count as NVML's time."""
         self._child = child = self._converse(self._argv)
         try:
             child.ask(b"", timeout_s=_START_S)

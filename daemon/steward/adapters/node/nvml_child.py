@@ -1,7 +1,7 @@
 """The child that uses NVML: it answers each line of its input with one line of JSON, and ends with its input.
 
-A dead GPU can block a call for ever; then the agent kills this process. This also keeps the agent small. If a GPU needs
-a reset, its device file is closed, or the reset would find the GPU busy.
+A dead GPU can block a call for ever; then the agent kills this process. The agent itself stays small without NVML. If a
+GPU needs a reset, its device file is closed, or the reset would find the GPU busy.
 """
 
 import json

@@ -99,7 +99,7 @@ def _prove_alive(handle: Any) -> None:
                 raise
 
 
-def _told(ask: Callable[..., Any], *arguments: Any) -> Any:
+def _answer(ask: Callable[..., Any], *arguments: Any) -> Any:
     """Return the answer; None if this GPU or driver has none. Raises NVMLError only if the GPU is gone."""
     try:
         return ask(*arguments)
@@ -110,10 +110,10 @@ def _told(ask: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _identity(handle: Any) -> Record:
-    pci = _told(pynvml.nvmlDeviceGetPciInfo_v3, handle)
+    pci = _answer(pynvml.nvmlDeviceGetPciInfo_v3, handle)
     return {
-        "serial": _told(pynvml.nvmlDeviceGetSerial, handle) or "",
-        "vbios": _told(pynvml.nvmlDeviceGetVbiosVersion, handle) or "",
+        "serial": _answer(pynvml.nvmlDeviceGetSerial, handle) or "",
+        "vbios": _answer(pynvml.nvmlDeviceGetVbiosVersion, handle) or "",
         "bus": "" if pci is None else _text(pci.busId),
     }
 
@@ -126,14 +126,14 @@ def _text(told: Any) -> str:
 def _memory(handle: Any) -> Record:
     def corrected(location: int) -> Any:
         kind, since = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_VOLATILE_ECC
-        return _told(pynvml.nvmlDeviceGetMemoryErrorCounter, handle, kind, since, location)
+        return _answer(pynvml.nvmlDeviceGetMemoryErrorCounter, handle, kind, since, location)
 
     sram = pynvml.c_nvmlEccSramErrorStatus_v1_t()
     record = {
         "ecc_corrected_dram": corrected(pynvml.NVML_MEMORY_LOCATION_DRAM),
         "ecc_corrected_sram": corrected(pynvml.NVML_MEMORY_LOCATION_SRAM),
     }
-    if _told(pynvml.nvmlDeviceGetSramEccErrorStatus, handle, pynvml.byref(sram)) is not None:
+    if _answer(pynvml.nvmlDeviceGetSramEccErrorStatus, handle, pynvml.byref(sram)) is not None:
         record["sram_uncorrected"] = sram.aggregateUncParity + sram.aggregateUncSecDed
         record["sram_limit_exceeded"] = bool(sram.bThresholdExceeded)
     return record
@@ -142,29 +142,29 @@ def _memory(handle: Any) -> Record:
 def _heat(handle: Any) -> Record:
     slowdown = pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
     return {
-        "temperature_c": _told(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
-        "slowdown_c": _told(pynvml.nvmlDeviceGetTemperatureThreshold, handle, slowdown),
-        "margin_c": _told(pynvml.nvmlDeviceGetMarginTemperature, handle),
+        "temperature_c": _answer(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        "slowdown_c": _answer(pynvml.nvmlDeviceGetTemperatureThreshold, handle, slowdown),
+        "margin_c": _answer(pynvml.nvmlDeviceGetMarginTemperature, handle),
         "clock_reasons": _clock_reasons(handle),
     }
 
 
 def _clock_reasons(handle: Any) -> Any:
     """Return the clock reasons, by either name of the call, which was renamed with driver 535."""
-    reasons = _told(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
-    return reasons if reasons is not None else _told(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+    reasons = _answer(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
+    return reasons if reasons is not None else _answer(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
 
 
 def _links(handle: Any) -> Record:
     states: list[bool] = []
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
-        active = _told(pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        active = _answer(pynvml.nvmlDeviceGetNvLinkState, handle, link)
         if active is None:
             break
         states.append(bool(active))
     return {
-        "pcie_width": _told(pynvml.nvmlDeviceGetCurrPcieLinkWidth, handle) or None,
-        "pcie_width_max": _told(pynvml.nvmlDeviceGetMaxPcieLinkWidth, handle) or None,
+        "pcie_width": _answer(pynvml.nvmlDeviceGetCurrPcieLinkWidth, handle) or None,
+        "pcie_width_max": _answer(pynvml.nvmlDeviceGetMaxPcieLinkWidth, handle) or None,
         "nvlinks": states,
         "nvlink_errors": nvlink_errors(handle, len(states)) if states else None,
     }
@@ -172,15 +172,15 @@ def _links(handle: Any) -> Record:
 
 def _fabric(handle: Any) -> Record:
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
-    if _told(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, pynvml.byref(info)) is None:
+    if _answer(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, pynvml.byref(info)) is None:
         return {}
     return {"fabric_state": info.state, "fabric_status": info.status, "fabric_health": info.healthMask}
 
 
 def _use(handle: Any) -> Record:
-    memory = _told(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
-    users = _told(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    persistence = _told(pynvml.nvmlDeviceGetPersistenceMode, handle)
+    memory = _answer(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    users = _answer(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    persistence = _answer(pynvml.nvmlDeviceGetPersistenceMode, handle)
     return {
         "persistence": None if persistence is None else bool(persistence),
         "memory_used_mib": None if memory is None else memory.used // _MIB,

@@ -43,7 +43,7 @@ from steward.ports import MungePort, Permanent, PortError
 _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 """The folder in which the NVIDIA driver lists its devices."""
 _TIMEX_SIZE = 512
-"""More bytes than any struct timex has; all zero, it only asks for the state."""
+"""More bytes than any struct timex has; with all of them zero, adjtimex only returns the state."""
 _UNSYNCHRONISED = 5  # TIME_ERROR
 
 
@@ -70,13 +70,13 @@ class LocalProbes:
         self._nvml = nvml or Nvml()
         self._processes = Processes(proc)
         self._mount_looks = MountLooks()
-        self._shared = SharedLooks(self._safely)
+        self._shared = SharedLooks(self._look_safely)
 
     def look(self, probe: Probe) -> Raw:
         """Return the result of the probe; a failed one is Raw(error=...). Equal probes at one moment share a look."""
         return self._shared(probe)
 
-    def _safely(self, probe: Probe) -> Raw:
+    def _look_safely(self, probe: Probe) -> Raw:
         try:
             return self._look(probe)
         except (OSError, ValueError, PortError) as error:
@@ -85,7 +85,7 @@ class LocalProbes:
     def _look(self, probe: Probe) -> Raw:
         match probe:
             case ReadFiles():
-                return Raw(files={path: text_of(self._real(path)) for path in probe.paths})
+                return Raw(files={path: text_of(self._real_path(path)) for path in probe.paths})
             case ReadTree():
                 return Raw(files=self._tree(probe))
             case DiskUsage():
@@ -102,7 +102,7 @@ class LocalProbes:
                 return self._ask(probe)
 
     def _ask(self, probe: ListProcesses | FindProcess | TouchMounts | KernelClock | AskMunge | SpoolUsage) -> Raw:
-        """Ask the system itself: probes beyond files and programs."""
+        """Return the result of a probe that reads neither plain files nor a program's output."""
         match probe:
             case ListProcesses():
                 return Raw(processes=self._processes.every())
@@ -118,23 +118,23 @@ class LocalProbes:
                 path = spool_dir(probe.slurm_conf, probe.node)
                 return Raw(disks={path: _disk(path)} if os.path.isdir(path) else {})
 
-    def _real(self, path: str) -> str:
+    def _real_path(self, path: str) -> str:
         """Return the real path on this node of a path below /proc or /sys."""
         root = path[: path.find("/", 1) + 1]
         return self._roots[root] + path[len(root) :] if root in self._roots else path
 
     def _tree(self, probe: ReadTree) -> dict[str, str | None]:
-        asked = {self._real(pattern): pattern for pattern in probe.patterns}
+        asked = {self._real_path(pattern): pattern for pattern in probe.patterns}
         found = texts_of(asked, probe.max_files, probe.needs)
-        return {self._asked(path, asked[pattern]): text for path, pattern, text in found}
+        return {self._asked_path(path, asked[pattern]): text for path, pattern, text in found}
 
-    def _asked(self, path: str, pattern: str) -> str:
-        """Return the name of a found file as the pattern names it."""
+    def _asked_path(self, path: str, pattern: str) -> str:
+        """Return the path of a found file as below the pattern's own /proc or /sys."""
         root = pattern[: pattern.find("/", 1) + 1]
         return root + path[len(self._roots[root]) :] if root in self._roots else path
 
     def _find(self, probe: FindProcess) -> tuple[Process, ...]:
-        if not is_any_there(map(self._real, probe.where)):
+        if not is_any_there(map(self._real_path, probe.where)):
             return ()
         found = self._processes.find(probe.prefix)
         return () if found is None else (found,)
@@ -159,7 +159,7 @@ class LocalProbes:
         return Raw(returncode=0)
 
     def _driver_gpus(self) -> list[str]:
-        driver = Path(self._real(_DRIVER_GPUS))
+        driver = Path(self._real_path(_DRIVER_GPUS))
         return sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
 
 
@@ -221,10 +221,8 @@ def run_program(probe: RunProgram) -> Raw:
 
 
 def run_on_each(probe: RunOnEach) -> Raw:
-    """Run the program on each path as RunOnEach describes. Raises Failed.
-
-    The exit status is not used: such programs have many for "works, but".
-    """
+    """Run the program on each path as RunOnEach describes. Raises Failed."""
+    # The exit status is not used: such programs have many that mean "works, but ...".
     if shutil.which(probe.argv[0]) is None:
         return Raw(output=f"{probe.argv[0]} is not installed")
     paths = sorted({path for pattern in probe.patterns for path in glob.glob(pattern)})[: probe.max_paths]
@@ -250,10 +248,10 @@ _MAX_NAME = 64
 class Processes:
     """The processes of the node, as /proc lists them."""
 
-    # The time of boot is taken once: a step of the clock must not make every process look like another one.
     def __init__(self, proc: Path) -> None:
         self._proc = str(proc)
         self._found: dict[str, str] = {}
+        # taken once: a step of the clock must not change the start times by which processes are told apart
         self._booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def every(self) -> tuple[Process, ...]:
@@ -314,10 +312,10 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-# Checks that look at the same thing at the same moment look once.
+# Checks with the same probe at the same moment share one look.
 
 KEEP_S = 0.5
-"""Shorter than every check's `confirm_s`: a look that confirms another must be a new one (a test compares)."""
+"""How long a look is shared: shorter than every `confirm_s` (a test compares), since to confirm takes a new look."""
 
 
 class _Look:
@@ -329,9 +327,9 @@ class _Look:
 
 
 class SharedLooks:
-    """A cache that returns an answer younger than KEEP_S again.
+    """A cache of looks: a result younger than KEEP_S is returned again.
 
-    While one thread looks, others with the same probe wait for it, as long as it takes: they would hang as well.
+    While one thread looks, others with the same probe wait for its result, even if it hangs: they would hang, too.
     """
 
     def __init__(self, look: Callable[[Probe], Raw], now: Callable[[], float] = time.monotonic) -> None:
@@ -341,14 +339,14 @@ class SharedLooks:
         self._table = threading.Lock()
 
     def __call__(self, probe: Probe) -> Raw:
-        one = self._one(probe)
+        one = self._entry(probe)
         with one.turn:
             if self._now() - one.at > KEEP_S:
                 one.raw = self._look(probe)
                 one.at = self._now()
             return one.raw
 
-    def _one(self, probe: Probe) -> _Look:
+    def _entry(self, probe: Probe) -> _Look:
         """Return the entry of a probe, and drop the entries of old looks that are over."""
         with self._table:
             old = self._now() - KEEP_S

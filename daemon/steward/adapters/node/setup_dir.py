@@ -57,7 +57,7 @@ class SetupJob:
 
 
 class SetupLocked(Retryable):
-    """A living runner holds the lock."""
+    """An error while a living runner holds the lock."""
 
 
 class SetupDir:
@@ -140,7 +140,7 @@ class SetupDir:
             os.close(descriptor)
 
     def finish_if_cut_off(self, why: str, at: float) -> SetupReport | None:
-        """Return the final report, after a run without a runner was marked FAILED; None while its runner lives."""
+        """Return the final report, after marking a run whose runner died as FAILED; None while its runner lives."""
         try:
             with self.locked():
                 told = self.report() or SetupReport(token=self.token, state=SetupState.RUNNING)
@@ -224,7 +224,7 @@ class Starter:
         self._env = env
 
     def start(self, setup: SetupDir) -> None:
-        """Start the runner; return once it has begun, or if the setup was over. Raises Retryable if it failed."""
+        """Start the runner, and return once it has begun, or if the setup is over. Raises Retryable if it fails."""
         argv = [sys.executable, "-m", "steward.lifecycle", "run", str(setup.root), setup.token]
         unit = _unit(setup.token, self._env) if self._is_service else ()
         run([*unit, *argv], timeout_s=_START_TIMEOUT_S)

@@ -32,11 +32,11 @@ class Digests:
 
     def of(self, paths: Iterable[Path]) -> dict[Path, str]:
         """Return the digests of the files that can be read."""
-        told = {path: self._one(path) for path in paths}
+        told = {path: self._digest(path) for path in paths}
         self._known = {path: one for path, one in told.items() if one is not None}
         return {path: digest for path, (_, digest) in self._known.items()}
 
-    def _one(self, path: Path) -> tuple[tuple[int, int, int, int], str] | None:
+    def _digest(self, path: Path) -> tuple[tuple[int, int, int, int], str] | None:
         try:
             seen = path.stat()
             stamp = (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)
@@ -66,7 +66,7 @@ def look(folder: Path) -> SiteDir:
         return SiteDir(refused=(f"{folder}: {cause(error)}",))
     if why:
         return SiteDir(refused=(f"{folder}: {why}",))
-    reasons = {folder / name: _why_not(folder / name) for name in names}
+    reasons = {folder / name: _why_not_run(folder / name) for name in names}
     programs = tuple(path for path, reason in reasons.items() if not reason)
     refused = tuple(f"{path.name}: {reason}" for path, reason in reasons.items() if reason)
     over = tuple(f"{path.name}: more than {MAX_CHECKS} checks" for path in programs[MAX_CHECKS:])
@@ -74,7 +74,7 @@ def look(folder: Path) -> SiteDir:
 
 
 def why_not_read(path: Path) -> str:
-    """Return why root must not follow what is written in this file; empty if it may, or there is none."""
+    """Return why root must not trust the content of this file; empty if it may, or if the file cannot be read."""
     try:
         real = path.resolve(strict=True)
         return why_unsafe(real.stat(), "file") or why_unsafe(real.parent.stat(), "directory")
@@ -82,7 +82,7 @@ def why_not_read(path: Path) -> str:
         return ""
 
 
-def _why_not(path: Path) -> str:
+def _why_not_run(path: Path) -> str:
     """Return why the agent (root) must not run this file; empty if it may."""
     if not is_name(path.name):
         return "its name is not made of a-z, 0-9, '_', '.' and '-' (35 at most)"

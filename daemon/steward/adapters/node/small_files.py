@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 
 MAX_BYTES = 65536
-_NOTHING_TO_SAY = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
-"""Errors of sysfs for a property that this device does not have, or for a link that is down."""
+_NO_VALUE = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
+"""The errors of sysfs for a property that the device does not have, or for a link that is down."""
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 _MAGIC = frozenset("*?[")
 
@@ -19,7 +19,7 @@ def text_of(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno in _NOTHING_TO_SAY:
+        if error.errno in _NO_VALUE:
             return None
         raise
 
@@ -40,7 +40,7 @@ def texts_of(patterns: Iterable[str], max_files: int, needs: str = "") -> Iterat
         except OSError as error:
             if error.errno in _NO_FILE:
                 continue
-            if error.errno not in _NOTHING_TO_SAY:
+            if error.errno not in _NO_VALUE:
                 raise
             yield path, pattern, None
         max_files -= 1
@@ -61,7 +61,7 @@ class _Folders:
         self._first: dict[tuple[str, str], list[str]] = {}
 
     def expanded(self, pattern: str) -> list[str]:
-        """Return the paths that may match; the part after the last wildcard is only checked on opening."""
+        """Return the paths that may match; whether the part after the last wildcard exists shows when it is opened."""
         paths, is_first = [""], True
         for part in pattern.split("/")[1:]:
             if _MAGIC.isdisjoint(part):

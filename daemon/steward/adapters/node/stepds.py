@@ -3,8 +3,8 @@
 A slurmstepd reports the end of each task to the job's srun. If srun's host is dead, it tries six times, each up to a
 timeout, and the node stays COMPLETING meanwhile, although nothing of the job runs there any more.
 
-A slurmstepd that is killed, by Steward or with its machine, cannot remove the files of its PMIx server. Where they lie,
-the next run's step of that number does not start ("File exists"), and 22.05's srun calls that a success.
+A slurmstepd that is killed, by Steward or with its machine, cannot remove the files of its PMIx server. While they lie
+there, the next run's step of that number does not start ("File exists"), and 22.05's srun calls that a success.
 """
 
 import os
@@ -54,9 +54,9 @@ def _folder(key: str, default: str, slurm_conf: str, node: str) -> str:
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_OF_RUN = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
-_MOST_DEEP = 1000
-"""Processes one below the other; a look at many of them is not of one moment."""
+_RUN_VARIABLES = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
+_MOST_PARENTS = 1000
+"""The most parents that are followed: processes are not read at one moment, so parents might form a loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +84,9 @@ class Stepds:
         left alone, and so are all while any other process of the job lives: Slurm still has something to end there.
         """
         everyone = list(proc.every())
-        ours = self._of(job, everyone)
+        ours = self._stepds_of(job, everyone)
         old = [stepd for stepd in ours if stepd.began < before]
-        if not old or self._lives(job, uid, everyone):
+        if not old or self._has_other_process(job, uid, everyone):
             return ()
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
@@ -97,7 +97,7 @@ class Stepds:
         Slurm itself never sends one to a slurmstepd, which blocks the signal, so that it stays pending.
         """
         jobs = self._jobs_of_node()
-        found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title(seen))]
+        found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title_of(seen))]
         here = [pid for pid, title in found if jobs is None or int(title[1]) in jobs]
         told = [_is_pending(pid, signal.SIGTERM) for pid in here if self._is_of_ours(pid)]
         left = [each for each in told if each is not None]  # some end while we look
@@ -124,8 +124,8 @@ class Stepds:
         spool, tmp = (find(str(self._conf), self._node) for find in (spool_dir, tmp_fs))
         named = f"{job}.{step}"
         made = (f"{tmp}/spmix_appdir_{uid}_{named}", f"{spool}/pmix.{named}", f"{spool}/stepd.slurm.pmix.{named}")
-        left = [path for path in map(Path, made) if self._is_his(path, uid)]
-        if not left or sum(one.step == str(step) for one in self._of(job, proc.every())) > 1:
+        left = [path for path in map(Path, made) if self._may_set_aside(path, uid)]
+        if not left or sum(one.step == str(step) for one in self._stepds_of(job, proc.every())) > 1:
             return ()
         if time.monotonic() > until:
             raise TimeoutError("the step has begun")
@@ -141,29 +141,31 @@ class Stepds:
         """
         everyone = [seen for seen in proc.every() if not seen.dead]
         parents = {seen.process.pid: seen.parent for seen in everyone}
-        stepds = {stepd.process.pid: stepd.step for stepd in self._of(job, everyone)}
-        mine = (pid for pid in parents if proc.real_uid(pid) == uid and not _has_above(pid, stepds.keys(), parents))
+        stepds = {stepd.process.pid: stepd.step for stepd in self._stepds_of(job, everyone)}
+        mine = (
+            pid for pid in parents if proc.real_uid(pid) == uid and not _is_at_or_below(pid, stepds.keys(), parents)
+        )
         left = (pid for pid in mine if self._is_left(pid, job, restart, frozenset(stepds.values())))
         return tuple(f"{pid} {printable(_read(pid, 'comm').decode('utf-8', 'replace').strip(), 16)}" for pid in left)
 
     def _is_left(self, pid: int, job: JobId, restart: int, steps: frozenset[str]) -> bool:
         words = dict(word.partition(b"=")[::2] for word in _read(pid, "environ").split(b"\0"))
-        told = {name: words.get(name, b"").decode("ascii", "replace") for name in _OF_RUN}
+        told = {name: words.get(name, b"").decode("ascii", "replace") for name in _RUN_VARIABLES}
         if told[b"SLURM_JOB_ID"] != str(job) or (self._node and told[b"SLURMD_NODENAME"] != self._node):
             return False
         of_run, step = told[b"SLURM_RESTART_COUNT"] or "0", told[b"SLURM_STEP_ID"] or "batch"
         return of_run != str(restart) or step not in steps
 
-    def _is_his(self, path: Path, uid: int) -> bool:
+    def _may_set_aside(self, path: Path, uid: int) -> bool:
         try:
             return path.lstat().st_uid in (uid, self._owner)
         except FileNotFoundError:
             return False
 
-    def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
+    def _stepds_of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
         """Return the slurmstepds of a job."""
         # A child of another slurmstepd is left out: it is a task that has not started its own program yet.
-        titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step(seen, job))}
+        titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step_of(seen, job))}
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return [
             Stepd(process=seen.process, job=job, step=step, began=booted + seen.process.started / _TICKS)
@@ -171,18 +173,18 @@ class Stepds:
             if seen.parent not in titled
         ]
 
-    def _step(self, seen: Seen, job: JobId) -> str:
+    def _step_of(self, seen: Seen, job: JobId) -> str:
         """Return the step of `job` whose slurmstepd this process is; empty if it is no slurmstepd of that job."""
-        title = self._title(seen)
+        title = self._title_of(seen)
         if title is None or int(title[1]) != job or not self._is_of_ours(seen.process.pid):
             return ""
         return title[2].decode("ascii", "replace")
 
-    def _title(self, seen: Seen) -> re.Match[bytes] | None:
-        """Return the title of a slurmstepd of any cluster; None if the process is none."""
+    def _title_of(self, seen: Seen) -> re.Match[bytes] | None:
+        """Return the title of a slurmstepd of any cluster; None for another process."""
         pid = seen.process.pid
         if seen.dead or not self._is_stepd(pid):
-            return None  # memory of a user's process may hang who reads it
+            return None  # reading the memory of a user's process may hang
         return _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
 
     def _is_stepd(self, pid: int) -> bool:
@@ -194,23 +196,23 @@ class Stepds:
     def _is_of_ours(self, pid: int) -> bool:
         """Return whether the slurmstepd is of our cluster, by the slurm.conf in its environment.
 
-        Several clusters may use this machine, each with a job of that number. If the name is lost, since a slurmstepd
-        writes its title over its environment, or is that of a copy sent by slurmctld (configless) while we know no
-        file, there is one cluster.
+        Several clusters may use this machine, each with a job of that number.
         """
+        # A slurmstepd counts as ours if the variable is lost (it writes its title over its environment), and if one of
+        # the two files does not exist: the configuration is then a copy from slurmctld (configless), of one cluster.
         found = re.search(rb"(?:\A|\0)SLURM_CONF=([^\0]+)", _read(pid, "environ"))
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
-    def _lives(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
-        """Return whether a task of the job is left that is no slurmstepd: an orphan, which Slurm tracks otherwise."""
+    def _has_other_process(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
+        """Return whether a process of the job lives that is no slurmstepd: Slurm still has to end it."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job, uid) and not self._is_stepd(pid) for pid in alive)
 
 
-def _has_above(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:
+def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:
     """Return whether the process is one of these, or below one."""
-    for _ in range(_MOST_DEEP):
+    for _ in range(_MOST_PARENTS):
         if pid in wanted:
             return True
         if pid not in parents:

@@ -1,9 +1,8 @@
 """The program that looks at a file as its user: `python -I -S user_look.py UID WHAT PATH [BYTES START]`.
 
-It begins as root, and starts no other program once it is the user. A process that runs a program as a user can be
-traced by that user, and made to run anything, among the agent's processes and as late a victim of a full memory as
-they. For the same reason it leaves the agent's cgroup, if cgroups can be written. Standard library only, for a fast
-start.
+It begins as root, and starts no other program once it is the user: the user could trace such a program and make it run
+anything, in the agent's cgroup and as well protected from the OOM killer as the agent. For the same reason it leaves
+the agent's cgroup, if cgroups can be written. Standard library only, for a fast start.
 """
 
 import ctypes
@@ -16,7 +15,7 @@ from pathlib import Path
 _SET_DUMPABLE, _DROP_FROM_BOUNDS, _NO_NEW_RIGHTS = 4, 24, 38
 """Options of prctl(2)."""
 _MOST_CAPABILITIES = 64
-_APART = "users"
+_CGROUP = "users"
 """The cgroup below the agent's own in which users' files are looked at."""
 
 
@@ -32,7 +31,7 @@ def leave_agent() -> None:
             continue
         folder = cgroup_folder(line, mounts)
         if folder is not None:
-            _enter(folder / _APART)
+            _enter(folder / _CGROUP)
 
 
 def _enter(cgroup: Path) -> None:
@@ -40,7 +39,7 @@ def _enter(cgroup: Path) -> None:
         cgroup.mkdir(exist_ok=True)
         (cgroup / "cgroup.procs").write_text("0")
     except OSError:
-        return  # the user could gain little; without the look, nothing of the job would be seen
+        return  # go on: the user could gain little, and without the look nothing of the job would be known
 
 
 def cgroup_folder(line: str, mounts: str) -> Path | None:
@@ -86,7 +85,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def tail(path: str, most: int, start: int) -> bytes:
-    """Return the last `most` bytes of a file after `start`; of a shorter file, the whole; empty if it is no file."""
+    """Return the last `most` bytes of a file without its first `start`, if it is as long; empty if it is no file."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         seen = os.fstat(file)
@@ -99,7 +98,7 @@ def tail(path: str, most: int, start: int) -> bytes:
 
 
 def newest(path: str) -> float | None:
-    """Return the newest time of change of a file, or of the entries of a folder but for hidden ones; None if none."""
+    """Return the time of change of a file, or the newest of a folder's entries that are not hidden; None if none."""
     # A link that leads nowhere counts as none.
     seen = os.lstat(path) if os.path.islink(path) and not os.path.exists(path) else os.stat(path)
     if not stat.S_ISDIR(seen.st_mode):

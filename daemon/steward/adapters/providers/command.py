@@ -1,4 +1,4 @@
-"""Provider of a site with its own programs that make machines: JSON in, JSON out, `list` is the truth.
+"""Provider of a site with its own programs that make machines: JSON in, JSON out. `list` decides what exists.
 
 A command ends with status 0 and an answer; with `{"error": "capacity" | "quota" | "retry" | "permanent", "text": ...}`
 and any status; with 75 (EX_TEMPFAIL) for "try again"; or with any other status for "will not work" and the reason in
@@ -27,7 +27,7 @@ _MAX_BYTES = 16 << 20
 
 
 class CommandProvider:
-    """The provider. Safe to call from several threads; the commands must be so, too."""
+    """ProviderPort by the site's commands. Safe to call from several threads; the commands must allow that."""
 
     def __init__(self, settings: CommandSettings, list_timeout_s: float = LIST_TIMEOUT_S) -> None:
         self._settings = settings
@@ -46,15 +46,15 @@ class CommandProvider:
     def instances(self) -> Mapping[InstanceId, Instance]:
         began = time.monotonic()
         try:
-            done = self._call(self._settings.list, "list", asked("list"), self._list_timeout_s)
+            done = self._run_command(self._settings.list, "list", asked("list"), self._list_timeout_s)
         except Permanent as error:
-            raise Retryable(str(error)) from error  # whatever its reason: the machines are not known
-        machines = answered(Listed, done.stdout, _who(self._settings.list)).instances
+            raise Retryable(str(error)) from error  # also for a refusal: the machines are not known now
+        machines = answered(Listed, done.stdout, _shown_command(self._settings.list)).instances
         found = {InstanceId(machine.id): machine.instance() for machine in machines}
         if len(found) < len(machines):
             ids = [machine.id for machine in machines]
             twice = next(each for each in ids if ids.count(each) > 1)
-            raise Retryable(f"{_who(self._settings.list)}: instance {twice} is listed twice")
+            raise Retryable(f"{_shown_command(self._settings.list)}: instance {twice} is listed twice")
         with self._lock:
             self._listed = (began, found)
             self._tried = {token: at for token, at in self._tried.items() if at >= began}
@@ -63,32 +63,33 @@ class CommandProvider:
     def launch(self, slot: Slot, token: str) -> Instance:
         """Launch an instance for the slot, or return the one that the token already has."""
         # A command that was killed may have made the machine: look at the list before another launch.
-        known = self._known(token)
+        known = self._instance_of_token(token)
         if known is not None:
             return known
         words = asked("launch", slot=slot_words(slot), token=token)
         try:
-            done = self._call(self._settings.launch, "launch", words, self._settings.timeout_s)
+            done = self._run_command(self._settings.launch, "launch", words, self._settings.timeout_s)
         finally:
             with self._lock:
                 self._tried[token] = time.monotonic()
-        made = answered(Launched, done.stdout, _who(self._settings.launch)).instance.instance(token)
+        who = _shown_command(self._settings.launch)
+        made = answered(Launched, done.stdout, who).instance.instance(token)
         if (made.node, made.token) != (slot.node, token):
             said = f"node {made.node!r} and token {show(made.token)!r}"
-            raise Retryable(f"{_who(self._settings.launch)}: asked for {slot.node} with {token!r}, answered {said}")
+            raise Retryable(f"{who}: asked for {slot.node} with {token!r}, answered {said}")
         return made
 
     def terminate(self, instance: InstanceId) -> None:
         words = asked("terminate", instance=instance)
-        self._call(self._settings.terminate, "terminate", words, self._settings.timeout_s)
+        self._run_command(self._settings.terminate, "terminate", words, self._settings.timeout_s)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         if self._settings.reboot is None:
             raise Permanent(f"{instance} cannot be rebooted: set provider.command.reboot to the site's command")
         words = asked("reboot", instance=instance, token=token)
-        self._call(self._settings.reboot, "reboot", words, self._settings.timeout_s)
+        self._run_command(self._settings.reboot, "reboot", words, self._settings.timeout_s)
 
-    def _known(self, token: str) -> Instance | None:
+    def _instance_of_token(self, token: str) -> Instance | None:
         """Return the live instance of this token, by a list newer than any try with the token; None if none."""
         # A head before this one may have tried, too: without a list of our own, ask for one.
         with self._lock:
@@ -98,9 +99,9 @@ class CommandProvider:
         alive = (each for each in found.values() if each.token == token and not each.state.is_dead)
         return min(alive, key=lambda each: each.id, default=None)
 
-    def _call(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:
+    def _run_command(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:
         """Run the command and return how it ended. Raises the error that the command reported, or its bad end."""
-        who = _who(argv)
+        who = _shown_command(argv)
         try:
             done = run(argv, timeout_s=timeout_s, input=words, max_bytes=_MAX_BYTES, check=False)
         except Failed as failed:
@@ -116,7 +117,7 @@ class CommandProvider:
         return done
 
 
-def _who(argv: tuple[str, ...]) -> str:
+def _shown_command(argv: tuple[str, ...]) -> str:
     return f"`{show(' '.join(argv))}`"
 
 

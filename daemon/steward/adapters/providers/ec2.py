@@ -34,7 +34,7 @@ REBOOT = "steward:reboot"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One type and subnet to try. An empty one leaves the choice to the launch template, or to EC2."""
+    """One type and subnet to try. An empty field leaves the choice to the launch template, or to EC2."""
 
     type: str
     subnet: str
@@ -78,7 +78,7 @@ def request(settings: Ec2Settings, slot: Slot, token: str, offer: Offer) -> Mapp
 
 
 def user_data(settings: Ec2Settings, slot: Slot) -> str:
-    """Return the site's user data with `{node}` and the like filled in; every other brace stays as it is."""
+    """Return the site's user data with `{node}` and the like filled in; other braces stay."""
     text = settings.user_data
     words = {
         "node": slot.node,
@@ -113,12 +113,14 @@ _STATES = {
 }
 _NEXT_OFFER = (Ec2RefusalKind.CAPACITY, Ec2RefusalKind.QUOTA, Ec2RefusalKind.NOT_OFFERED)
 """Refusals that concern one type or subnet: another one may be available."""
-_ASKED_FOR = ("Client.UserInitiatedShutdown", "")
-_TAKEN_AWAY = ["marked-for-termination", "marked-for-stop"]
+_REQUESTED_ENDS = ("Client.UserInitiatedShutdown", "")
+"""EC2's reason codes for an end that was requested."""
+_RECLAIMED = ["marked-for-termination", "marked-for-stop"]
+"""The status codes of spot requests whose instances EC2 is about to reclaim."""
 
 
 class Ec2Provider:
-    """The provider. Safe to call from several threads and processes at once. `page` is the size of a list's page."""
+    """ProviderPort on EC2. Safe to call from several threads and processes. `page` is the size of a list's page."""
 
     def __init__(self, settings: Ec2Settings, page: int = _PAGE) -> None:
         self._settings = settings
@@ -143,7 +145,7 @@ class Ec2Provider:
 
     def instances(self) -> Mapping[InstanceId, Instance]:
         try:
-            entries = list(self._described())
+            entries = list(self._describe_instances())
             found = {each.id: each for each in map(_instance, entries)}
             spot = frozenset(
                 InstanceId(each["InstanceId"]) for each in entries if each.get("InstanceLifecycle") == "spot"
@@ -154,7 +156,7 @@ class Ec2Provider:
 
     def launch(self, slot: Slot, token: str) -> Instance:
         try:
-            known = self._of_token(token)
+            known = self._instance_of_token(token)
             return known or self._first_offer(slot, token)
         except Ec2Refusal as refused:
             raise refused.as_port_error(f"launch {slot.node}") from refused
@@ -172,7 +174,7 @@ class Ec2Provider:
     def reboot(self, instance: InstanceId, token: str) -> None:
         """Reboot the instance, at most once for each token, which a tag notes first; a refusal removes the tag."""
         try:
-            machine = next(self._described({"instance-id": instance}), None)
+            machine = next(self._describe_instances({"instance-id": instance}), None)
             if machine is None or _instance(machine).state is InstanceState.GONE:
                 raise Permanent(f"ec2: no instance {instance} of cluster {self._settings.cluster} to reboot")
             if _tags(machine).get(REBOOT) != token:
@@ -197,29 +199,29 @@ class Ec2Provider:
         refusals_met: list[tuple[Offer, Ec2Refusal]] = []
         for offer in offers(self._settings, slot):
             try:
-                return self._run(slot, token, offer)
+                return self._run_instances(slot, token, offer)
             except Ec2Refusal as refused:
                 if refused.kind not in _NEXT_OFFER:
                     raise
                 refusals_met.append((offer, refused))
         raise _all_refused(refusals_met)
 
-    def _run(self, slot: Slot, token: str, offer: Offer) -> Instance:
+    def _run_instances(self, slot: Slot, token: str, offer: Offer) -> Instance:
         with refusals():
             answer = self._ec2.run_instances(**request(self._settings, slot, token, offer))
         made = _instance(answer["Instances"][0])
         self._made.add(made.id)
         return made
 
-    def _of_token(self, token: str) -> Instance | None:
+    def _instance_of_token(self, token: str) -> Instance | None:
         """Return the instance of this token, a live one if there is any; None if there is none."""
-        found = [_instance(each) for each in self._described({f"tag:{TOKEN}": token})]
+        found = [_instance(each) for each in self._describe_instances({f"tag:{TOKEN}": token})]
         return min(found, key=lambda each: (each.state.is_dead, each.id), default=None)
 
     def _is_ours(self, instance: InstanceId) -> bool:
-        return next(self._described({"instance-id": instance}), None) is not None
+        return next(self._describe_instances({"instance-id": instance}), None) is not None
 
-    def _described(self, more: Mapping[str, str] | None = None) -> Iterator[Mapping[str, Any]]:
+    def _describe_instances(self, more: Mapping[str, str] | None = None) -> Iterator[Mapping[str, Any]]:
         """Yield every instance of this cluster, page by page."""
         words = {f"tag:{CLUSTER}": self._settings.cluster, **(more or {})}
         filters = [{"Name": name, "Values": [value]} for name, value in words.items()]
@@ -237,7 +239,7 @@ class Ec2Provider:
         """Yield the spot instances that EC2 is about to reclaim; ask EC2 only if there are spot instances."""
         if not spot:
             return
-        words = [(f"tag:{CLUSTER}", [self._settings.cluster]), ("status-code", _TAKEN_AWAY)]
+        words = [(f"tag:{CLUSTER}", [self._settings.cluster]), ("status-code", _RECLAIMED)]
         filters = [{"Name": name, "Values": values} for name, values in words]
         with refusals():
             pages = self._ec2.get_paginator("describe_spot_instance_requests").paginate(Filters=filters)
@@ -267,7 +269,7 @@ def _why_gone(entry: Mapping[str, Any]) -> str:
     """Return EC2's reason for the end of an instance; empty if the end was requested."""
     reason = entry.get("StateReason", {})
     code = reason.get("Code", "")
-    return "" if code in _ASKED_FOR else show(f"{code}: {reason.get('Message', '')}")
+    return "" if code in _REQUESTED_ENDS else show(f"{code}: {reason.get('Message', '')}")
 
 
 def _tags(entry: Mapping[str, Any]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from steward.ports import Permanent, PortError, Retryable
 
 
 class Ec2RefusalKind(Enum):
-    """The kind of a refusal."""
+    """The kind of a refusal of EC2."""
 
     CAPACITY = "capacity"
     QUOTA = "quota"
@@ -66,7 +66,7 @@ _SERVER_ERROR = 500
 
 
 class Ec2Refusal(Exception):
-    """EC2 refused a request. `code` is EC2's code, the text one line. `is_undone`: surely nothing has happened."""
+    """A request that EC2 refused. `code` is EC2's code, the text one line. `is_undone`: it certainly had no effect."""
 
     def __init__(self, kind: Ec2RefusalKind, code: str, text: str, *, is_undone: bool = False) -> None:
         super().__init__(text)

@@ -25,7 +25,7 @@ from steward.ports import Permanent, PortError, Retryable, Stale
 class PowerCycle:
     """A power cycle of a node that Steward asked for. `since` is Unix seconds.
 
-    `ended` means that whatever runs on the node now is another cycle.
+    `ended`: the machine that runs as the node now, if any, is of another cycle.
     """
 
     node: NodeName
@@ -35,7 +35,9 @@ class PowerCycle:
     leaving: bool = False
     """Whether Steward ended the cycle and has not seen the node powered down yet: Slurm may have lost the order."""
     was_coming: bool = False
+    """Whether the node was seen on its way up, or up."""
     was_on: bool = False
+    """Whether the node was seen up."""
     why: str = ""
     """Why the cycle ended by itself."""
 
@@ -48,7 +50,7 @@ Cycles = Mapping[NodeName, PowerCycle]
 
 
 def records(path: Path) -> StateFile[Cycles]:
-    """Return the file with the last cycle of each node, from which the owner of each machine follows."""
+    """Return the file with the last cycle of each node, which shows whose machine runs as the node."""
     return StateFile(
         path=path,
         whose="power provider",
@@ -61,8 +63,8 @@ def records(path: Path) -> StateFile[Cycles]:
 
 _UP = (Power.ASKED, Power.COMING, Power.ON)
 _CAN_END = (Power.COMING, Power.ON)
-"""The power states in which a node can be powered down. A node in another state is off or going, or must come up first:
-one whose cycle was ended is powered down once it comes up."""
+"""The power states in which a node can be powered down. A node that was only told to power up has to come up first: if
+its cycle was ended, it is powered down then."""
 Read = Callable[[], Mapping[NodeName, Node]]
 _STATES = {
     Power.OFF: InstanceState.GONE,
@@ -74,7 +76,7 @@ _STATES = {
 
 
 class PowerProvider:
-    """The provider. `nodes` are all that it may power, `read` returns Slurm's nodes, `state` is the file of tokens.
+    """ProviderPort on power states. It may power `nodes`; `read` returns Slurm's nodes; `state` is the file of tokens.
 
     Safe to call from several threads and processes at once.
     """
@@ -116,7 +118,7 @@ class PowerProvider:
             node = self._read().get(slot.node)
             known = cycles.get(slot.node)
             if known is not None and known.token == token:
-                return self._again(known, node)
+                return self._launch_again(known, node)
             self._must_be_free(slot.node, known, node)
             cycle = PowerCycle(node=slot.node, token=token, since=time.time())
             self._records.save({**cycles, slot.node: cycle})
@@ -144,8 +146,8 @@ class PowerProvider:
         # Powering a node down clears its drain, and it would take jobs before it is verified.
         raise Permanent(f"{instance} cannot be rebooted: Slurm's power states can only replace it; replace the node")
 
-    def _again(self, cycle: PowerCycle, node: Node | None) -> Instance:
-        """Return the instance of a cycle that is asked for again; power the node up if that never happened."""
+    def _launch_again(self, cycle: PowerCycle, node: Node | None) -> Instance:
+        """Return the instance of a cycle that is launched again; power the node up if the first launch did not."""
         # The earlier caller may have died between the record and the command.
         if not cycle.ended and power_of(node) is Power.OFF and self._is_young(cycle):
             self._switch_on(cycle.node)
@@ -217,7 +219,7 @@ class PowerProvider:
         )
 
     def _unasked_node(self, instance: InstanceId, cycles: Mapping[NodeName, PowerCycle]) -> NodeName | None:
-        """Return the node of a cycle that Slurm began; None if there is none, or a cycle of ours is on the node."""
+        """Return the node of a cycle that Slurm began; None if there is none, or the node has a cycle of ours."""
         free = (name for name in self._nodes if name not in cycles or cycles[name].ended)
         return next((name for name in free if _unasked_id(name) == instance), None)
 
@@ -227,4 +229,5 @@ def _unasked_id(name: NodeName) -> InstanceId:
 
 
 def _unasked(name: NodeName, node: Node) -> Instance:
+    """Return the instance of a cycle that Slurm began by itself."""
     return Instance(id=_unasked_id(name), node=name, state=_STATES[power_of(node)], address=node.address)

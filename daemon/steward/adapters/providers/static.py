@@ -38,7 +38,7 @@ class Loan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The state of the provider. `reboots` are the tokens of the last reboots, oldest first."""
+    """The content of the provider's file. `reboots` are the tokens of the last reboots, oldest first."""
 
     loans: tuple[Loan, ...] = ()
     reboots: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ _OUTPUT_KEPT = 65536
 
 
 class StaticProvider:
-    """The provider. `nodes` are all its machines with the spares; `state` is the file of loans and reboots.
+    """ProviderPort on fixed machines: `nodes`, with the spares. `state` is the file of loans and reboots.
 
     Every method is safe to call from several threads and processes at once.
     """
@@ -86,7 +86,7 @@ class StaticProvider:
         """Return every machine, under the id of its loan while it is lent."""
         lent = {loan.node: loan for loan in self._records.load().loans}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            states = dict(zip(self._nodes, pool.map(self._look, self._nodes), strict=True))
+            states = dict(zip(self._nodes, pool.map(self._state_of, self._nodes), strict=True))
         machines = [_lent(lent[node]) if node in lent else _machine(node) for node in self._nodes]
         return {machine.id: replace(machine, state=states[machine.node]) for machine in machines}
 
@@ -150,7 +150,7 @@ class StaticProvider:
             raise Permanent(f"static provider: there is no machine {instance!r}; is its node still in the settings?")
         return ids[instance]
 
-    def _look(self, node: NodeName) -> InstanceState:
+    def _state_of(self, node: NodeName) -> InstanceState:
         """Return the machine's state by the site's status command; UNKNOWN if the command gives no answer."""
         if not self._settings.status:
             return InstanceState.RUNNING

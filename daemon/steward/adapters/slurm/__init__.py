@@ -1,4 +1,4 @@
-"""SlurmPort (`cli`): reads Slurm through a program of ours beside its library (`library`), writes by its commands.
+"""SlurmPort (`cli`): reads through steward-slurm, which is linked with Slurm's library, and writes by Slurm's commands.
 
-Without an answer of the program, Slurm is read by its commands, too.
+If steward-slurm does not answer (`library`), the commands read, too.
 """

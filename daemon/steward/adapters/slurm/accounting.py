@@ -5,34 +5,34 @@ Tried on real Slurm 22.05.8 unless said:
 - slurmctld's own copy (`scontrol show assoc_mgr`) has limits, use and priorities of every QOS, also while slurmdbd is
   down; descriptions, Preempt lists, and which account may use which QOS are in slurmdbd alone. They change rarely and
   are read every 10 s and after each change of ours.
-- `modify qos where name=N description=D set ...` changes nothing of a QOS with another description: that it is ours is
-  checked in the database, at the moment of the change. `Nothing modified` (exit status 1) is also what a missing one
-  gets (24.11: `Request didn't affect anything`). `add` of one that exists changes nothing and says `Nothing new added`
-  (24.11: `Already existing account red on cluster hpc`).
+- `modify qos where name=N description=D set ...` changes no QOS with another description: so the database itself
+  checks, at the moment of the change, that the QOS is ours. `Nothing modified` (exit status 1) is also the answer for a
+  missing QOS (24.11: `Request didn't affect anything`). `add` of an existing one changes nothing and says `Nothing new
+  added` (24.11: `Already existing account red on cluster hpc`).
 - `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
   `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. A command after which some
-  user may not use what is his default QOS is refused (22.05: with exit status 0), and all that is in it: an account's
-  default that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own.
+  user could not use his default QOS is refused as a whole (22.05: with exit status 0): an account's default that is not
+  in a user's own list, or `qos-=` of a user's own default. So `qos+=`, `defaultqos=` and `qos-=` are sent one by one.
   Users without a default of their own show their account's. An account that lost its last QOS does not get back its
-  parent's: nobody can submit any more (`Invalid qos specification`).
-- An account that inherits its list of QOS has its own changes of it (`+5,-2`). Deleting a QOS takes it out of those of
-  all accounts, with the comma on both sides: of `+5,-2,-4` is left `+5-4`, and `qos-=` and `qos+=` then change nothing,
-  with exit status 0. So after each it is looked whether the account has the list that it should have; if not, that is
-  written as a whole. An empty one (`qos=`) is that of the account above.
+  parent's: its users cannot submit any more (`Invalid qos specification`).
+- An account that inherits its list of QOS stores its changes to the list (`+5,-2`). Deleting a QOS removes it from the
+  changes of all accounts, with the commas on both sides: `+5,-2,-4` becomes `+5-4`, and `qos-=` and `qos+=` then change
+  nothing, with exit status 0. So after each of them the list is read back, and written as a whole if it is wrong. An
+  empty list (`qos=`) inherits that of the account above.
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
-- A limit of a job's QOS takes the place of the limits of its user and accounts for the same TRES; these count the job
-  all the same. So an account's limit holds jobs in a QOS without one. A job that waits in a QOS which its account
-  lost does not start (`InvalidQOS`, or the reason that it had), unless an administrator gave it that.
-- A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
-  behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
-- An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this
-  does. The QOS of a running job cannot be changed (`Job is no longer pending execution`).
+- A limit of a job's QOS takes the place of the limits of its user and accounts for the same TRES, which
+  still count the job. So an account's limit binds jobs in a QOS without a limit. A job that waits in a QOS which its
+  account lost does not start (`InvalidQOS`, or the reason that it had), unless an administrator gave it that QOS.
+- A QOS that is some account's default cannot be deleted (`Changes Discarded`). A QOS of jobs can, and its jobs keep a
+  QOS that no longer exists: so it is checked before that it has none. An account with jobs cannot (`Job(s) active`).
+- An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check
+  that, so this module does. The QOS of a running job cannot be changed (`Job is no longer pending execution`).
 - A priority that was set directly outlasts a requeue; `release` gives a job back to Slurm's own reckoning, whether it
-  waits or runs, in 22.05, 24.11 and 26.05 (tried; the source of slurmctld says the same in between): marked, it is
-  spared by preemption; released, it is taken next.
+  waits or runs, in 22.05, 24.11 and 26.05 (tried; the source of slurmctld is the same in between): with a set
+  priority the job is spared by preemption; released, it is preempted next.
 - Lists of QOS (24.11) are used from 25.11 on: 24.11.5 counts a job that backfill started, or was requeued, in another
-  QOS of its list; corrected in 25.11 and 26.05 ("Always update job->qos_id"). With a list a running job shows the one
-  that it runs in, and has its list again when it was requeued.
+  QOS of its list; corrected in 25.11 and 26.05 ("Always update job->qos_id"). A running job with a list shows the QOS
+  that it runs in; requeued, it has its list again.
 - An edit takes 45 ms on an idle machine, and is in force in slurmctld at once. slurmdbd dead: `Connection refused`
   within 20 ms. slurmdbd hanging: sacctmgr waits for ever, so it has a time limit of its own.
 - Names: Slurm takes `a|b` and blanks for an account, `u|v` for a user, and several lines for a description.
@@ -59,7 +59,7 @@ from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.ports import Retryable, Stale
 
-_APART = re.compile(r"don't have access to their default qos")
+_DEFAULT_LOST = re.compile(r"don't have access to their default qos")
 """sacctmgr's words for a change that it refused as a whole. On 22.05 with exit status 0."""
 _SLURMDBD_S = 5.0
 _TABLES_S = 10.0
@@ -69,7 +69,7 @@ _EDIT_S = 0.1
 
 
 class SlurmAccounting:
-    """AccountingPort. Safe to call from several threads. `jobs` reads some jobs, as SlurmPort.jobs does."""
+    """AccountingPort by commands. Safe to call from several threads. `jobs` reads jobs as SlurmPort.jobs does."""
 
     def __init__(
         self,
@@ -84,7 +84,9 @@ class SlurmAccounting:
         self._jobs, self._now, self._sleep = jobs, now, sleep
         self._lock = threading.Lock()
         self._tables: tuple[float, Tables] | None = None
+        """When slurmdbd's tables were read, and the tables; None after an edit."""
         self._before: Tables | None = None
+        """The tables that slurmdbd gave last, however old."""
         self._config: tuple[float, Mapping[str, str]] | None = None
         self._last_edit = 0.0
         self._uids: dict[str, int] = {}
@@ -122,7 +124,7 @@ class SlurmAccounting:
         words = [*caps, *_fields(action)]
         if words and self._modify("qos", [f"name={name}", f"description={QOS_MARK}"], words):
             return
-        if (described := self._described(name)) is None:
+        if (described := self._description_of(name)) is None:
             new = [*_caps(tuple((tres, limit) for tres, limit in action.caps if limit is not None)), *_fields(action)]
             self._edit("add", "qos", name, f"description={QOS_MARK}", *new)
         elif described != QOS_MARK:
@@ -137,13 +139,13 @@ class SlurmAccounting:
         if who := text.who_may_use(name, table):
             raise Stale(f"QOS {name} is not deleted: {who}")
         if not self._edit("delete", "qos", "where", f"name={name}", f"description={QOS_MARK}"):
-            described = self._described(name)
+            described = self._description_of(name)
             if described is not None:
                 raise team_rules.not_ours(name, described)
 
     def _jobs_in(self, qos: str) -> int:
         """Return the number of jobs in a QOS."""
-        # Slurm 22.05 counts a job for ever that was cancelled between its requeue and the end of its epilog
+        # Slurm 22.05 counts for ever a job that was cancelled between its requeue and the end of its epilog
         lists = self._commands.read("squeue", "--noheader", "--all", "--format=%q").splitlines()
         return sum(qos in line.strip().split(",") for line in lists)
 
@@ -165,15 +167,15 @@ class SlurmAccounting:
             self._mend_list(account, cluster, frozenset(filter(None, add.split(","))), action.drop)
 
     def _mend_list(self, account: str, cluster: str, add: frozenset[str], drop: frozenset[str]) -> None:
-        """Write an account's list of QOS as a whole if Slurm did not change it as it should."""
-        has = self._of_account(account, cluster)
+        """Write an account's list of QOS as a whole if Slurm did not add and remove what it was told to."""
+        has = self._account_association(account, cluster)
         if has is None or (add <= has.qos and not drop & has.qos):
             return
-        above, wanted = self._of_account(has.parent, cluster), (has.qos | add) - drop
+        above, wanted = self._account_association(has.parent, cluster), (has.qos | add) - drop
         names = [] if above is not None and wanted == above.qos else sorted(map(plain, wanted))
         self._modify("account", [f"name={account}", f"cluster={cluster}"], [f"qos={','.join(names)}"])
 
-    def _of_account(self, name: str, cluster: str) -> Association | None:
+    def _account_association(self, name: str, cluster: str) -> Association | None:
         words = ("where", f"account={plain(name)}", f"cluster={cluster}", f"format={text.ASSOCIATION_COLUMNS}")
         found = text.associations(self._sacctmgr("show", "association", *words), cluster)
         return next((each for each in found if not each.user and not each.partition), None)
@@ -195,9 +197,9 @@ class SlurmAccounting:
             self._edit(*words)
 
     def move_job(self, action: MoveJob) -> None:
-        """Move a waiting job to another account or QOS; of an array, its waiting tasks."""
+        """Set the QOS of a waiting job; of an array, of its waiting tasks."""
         job = self._job(action.job)
-        team_rules.may_move(job, action.qos, self._allowed(job.account))
+        team_rules.may_move(job, action.qos, self._allowed_qos(job.account))
         is_rest = job.array_job_id is not None and job.array_task is None
         with contextlib.suppress(*([Stale] if is_rest else [])):
             self._commands.write("update", f"jobid={team_rules.spelled(job)}", f"qos={','.join(action.qos)}")
@@ -224,14 +226,14 @@ class SlurmAccounting:
     def _job(self, id: JobId) -> Job:
         return rules.found(self._jobs({id}), id)
 
-    def _allowed(self, account: str) -> frozenset[str]:
+    def _allowed_qos(self, account: str) -> frozenset[str]:
         """Return the QOS that jobs of the account may have."""
         tables, trouble = self._read_tables(self._settings().get("ClusterName", ""))
         if tables is None:
             raise Retryable(trouble)
         return frozenset().union(*(a.qos for a in tables.associations if a.account == account))
 
-    def _described(self, qos: str) -> str | None:
+    def _description_of(self, qos: str) -> str | None:
         """Return the description of this QOS; None if there is no such QOS."""
         table = self._sacctmgr("show", "qos", "where", f"name={qos}", f"format={text.QOS_COLUMNS}")
         rows = text.rows(table, 6)
@@ -247,13 +249,13 @@ class SlurmAccounting:
             try:
                 done = self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
             except Failed as failed:
-                _keeps_together(words, failed.completed)
+                _check_default_qos(words, failed.completed)
                 if not nothing_changed(failed):
                     raise
                 return False
             finally:
                 self._last_edit, self._tables = self._now(), None
-        _keeps_together(words, done)
+        _check_default_qos(words, done)
         return True
 
     def _sacctmgr(self, *words: str) -> str:
@@ -295,9 +297,9 @@ class SlurmAccounting:
         return found
 
 
-def _keeps_together(words: Sequence[str], done: Completed | None) -> None:
-    """Raise Stale if sacctmgr refused to take a user's default QOS away; its exit status does not tell."""
-    if done is not None and _APART.search(done.text + done.error_text):
+def _check_default_qos(words: Sequence[str], done: Completed | None) -> None:
+    """Raise Stale if sacctmgr refused to take a user's default QOS away, with whatever exit status."""
+    if done is not None and _DEFAULT_LOST.search(done.text + done.error_text):
         raise Stale(f"sacctmgr {words[0]} {words[1]}: a user could not use the new default QOS")
 
 

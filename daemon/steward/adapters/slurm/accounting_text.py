@@ -2,7 +2,7 @@
 
 Names are hostile: a coordinator of an account may make others, and Slurm takes `a|b` for a name and lines of text for a
 description. So a row counts only with the right number of columns and plain names, the free text stands last, and a
-repeated entry is not believed. A team's name is plain (`[a-z0-9_.-]`), so no team is lost by that.
+repeated entry is not believed. No team is lost by that: its name is plain (`[a-z0-9_.-]`).
 """
 
 import re
@@ -27,6 +27,7 @@ _TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 """Units of memory, in MiB; other resources have no unit."""
 _MARKS, _LISTS = (23, 2), (25, 11)
+"""The first versions in which a priority exempts from preemption, and lists of QOS count right."""
 _BACKFILL_S = 30.0
 """Slurm's default for bf_interval."""
 
@@ -96,7 +97,7 @@ def accounts(table: str) -> dict[str, Account]:
     found: dict[str, Account] = {}
     for name, organization, description in rows(table, 3):
         if _NAME.fullmatch(name):
-            # one that is listed twice gets no organization and no description
+            # an account that is listed twice gets no organization and no description
             is_new = name not in found
             found[name] = Account(
                 name=name,

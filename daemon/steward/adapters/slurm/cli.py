@@ -9,26 +9,26 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   22.05 an update of such a job may wait for 5 s and then be refused: so a job that still cleans up is not updated.
 - A job that is started again on the same node within the second in which it ended is killed by Slurm (`Job credential
   revoked`; 22.05: 8 of 8, 24.11: 3 of 8, 26.05: 0 of 8; from 50 ms after the next full second on: 0 of 24). `nudge`
-  does what it is told: the policy waits for that.
+  does not wait for that moment: the policy does.
 - A node that is returned takes jobs once it has answered a ping, 0.3 to 0.7 s later; but no ping begins while another
   waits, and a node that is in service and does not answer (frozen, or its machine is gone) holds it up: 9.9 s on 22.05,
-  20.7 s on 24.11, whichever node was returned. One that is marked DOWN is not pinged and holds up nothing.
-- slurmctld 24.11.5 may hang when it is asked to end (`systemctl restart`): it answers nobody until it is killed.
+  20.7 s on 24.11, whichever node was returned. A node that is marked DOWN is not pinged and holds up no ping.
+- slurmctld 24.11.5 may hang when it is asked to end (`systemctl restart`): it answers no request until it is killed.
 - slurmd 24.11.5 may purge the script of a batch job that it is about to start, when it registers at that moment
   (`Purging vestigial job script` in its log): the job fails with exit code 2, as if by its own fault.
-- `scontrol update nodename=a,b` changes none of them when one name is unknown.
+- `scontrol update nodename=a,b` changes neither node if one name is unknown.
 - `scontrol delete nodename=d[1-3]` deletes all three dynamic nodes (22.05).
 - 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
 - `availablefeatures=` and `activefeatures=` replace the whole list; a `:` in a feature works there and in `-C` (22.05).
-  What was set so is gone after a reconfigure or a restart of slurmctld, which go back to the features of slurm.conf; a
-  job that waits for such a feature shows BadConstraints meanwhile and goes on by itself when a node has it again. A job
-  that asks for a feature that no node has is refused at its submission.
+  Features set this way are gone after a reconfigure or a restart of slurmctld, which go back to the features of
+  slurm.conf; a job that waits for such a feature shows BadConstraints meanwhile and goes on by itself when a node has
+  it again. A job that asks for a feature that no node has is refused at its submission.
 - SlurmUser can set the admin comment of a job that waits, runs or was just requeued (22.05, 24.11); of one that ended
   or cleans up after its end it is refused (`Job has already finished`). 70,000 characters, quotes, newlines and UTF-8
   are taken as they are. sacct shows it, for each run that was requeued as it was then. Users cannot set it.
 - `scancel --full` signals the batch script and its children besides the steps. Of a task whose array has others that
   wait, slurmctld delivers the signal and answers `try again later` all the same (job_mgr.c of 22.05 to 26.05), and
-  scancel sends it again, ten times, 5 s after the first: so it is ended as soon as it says so.
+  scancel sends it again, ten times, 5 s after the first: so scancel is ended as soon as it prints that.
 """
 
 import contextlib
@@ -62,19 +62,19 @@ from steward.model.reservation import Reservation
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 _COMMENT_S = 2.0
-"""A comment that takes longer is written another time: slurmctld may delay it by 5 s."""
+"""The time limit of a comment, which slurmctld may delay by 5 s: it is tried again later."""
 _SIGNAL_S = 3.0
-_AGAIN = "transitional state, retrying"
+_RETRYING = "transitional state, retrying"
 """The words of `scancel --verbose` before it waits 5 s and sends the signal once more."""
 _WITHOUT_READER = (
     "looks take longer, and whether a job fits is guessed from idle nodes; quotas take what a running job has for what "
     "it asked for, and see neither memory asked for each CPU nor a list of node counts (`-N 1,2,4`)"
 )
-"""What is missing where Slurm is read as text (`text_jobs.py`)."""
+"""The drawbacks of reading Slurm as text (`text_jobs.py`)."""
 
 
 class CommandLineSlurm:
-    """SlurmPort. Safe to call from several threads.
+    """SlurmPort by steward-slurm and Slurm's commands. Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty: the one of the environment or of Slurm itself. Every command may take
     `timeout_s` seconds, an answer may have `max_bytes`. `include` is the file for partitions of ours. With a `library`,
@@ -150,23 +150,21 @@ class CommandLineSlurm:
         restart: int | None = None,
         told_at: float | None = None,
     ) -> None:
-        """Requeue the job, with its exclude list if it has ended.
-
-        A running job gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 delays any
-        update of it by 5 s and then refuses, and a requeued job is not eligible before its first nudge. With
-        `incomplete` Slurm itself leaves a job alone that its user cancelled since our look. A heterogeneous job of
-        which only some parts wait is refused, and the others are requeued.
-        """
+        """Requeue the job, with its exclude list if it has ended."""
         before = self.job(job)
         rules.is_the_run(before, restart)
         parts = other_parts(before, self._jobs.parts(before.het_job_id)) if before.het_job_id else ()
         rules.may_requeue(before, parts, told_at=told_at)
         name = rules.spelled(before)
         if before.is_pending:
+            # a heterogeneous job of which some parts wait: Slurm refuses those, and requeues the other parts
             with contextlib.suppress(Stale):
                 self._commands.write("requeue", name)
             return
+        # with `incomplete` Slurm itself leaves alone a job that its user cancelled since our look
         self._commands.write("requeue", *(["incomplete"] if before.is_active else []), name)
+        # A running job gets its exclude list from the nudges that follow: until it is cleaned up, Slurm 22.05 delays
+        # any update of it by 5 s and then refuses; and a requeued job is not eligible before its first nudge.
         if not before.is_active and not before.is_completing:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
@@ -246,8 +244,8 @@ class CommandLineSlurm:
             raise Unsent(str(error)) from error
         rules.may_signal(running)
         told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
-        # a task whose signal takes seconds is dead meanwhile and not back in the queue: its user's scancel is lost then
-        enough = _AGAIN if running.array_task is not None else ""
+        # while scancel retries, a task of an array is dead and not yet requeued: its user's scancel would be lost then
+        enough = _RETRYING if running.array_task is not None else ""
         self._commands.run("scancel", *told, timeout_s=_SIGNAL_S, enough=enough)
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
@@ -295,7 +293,8 @@ class CommandLineSlurm:
         return partitions.max_minutes(shown)
 
     def delay_tasks(self, array: JobId, seconds: float) -> None:
-        """Delay each waiting task of the array; Slurm complains that each other one is not pending."""
+        """Delay the waiting tasks of the array."""
+        # Slurm complains about each task that does not wait
         with contextlib.suppress(Stale):
             self._commands.write("update", f"jobid={array}", _start_words(seconds))
 
@@ -367,5 +366,5 @@ def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:
 
 
 def _start_words(delay_s: float) -> str:
-    """Return the words for the job's begin."""
+    """Return the word for the time from which the job may start."""
     return f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"

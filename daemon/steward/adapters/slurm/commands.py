@@ -10,30 +10,32 @@ from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 MAX_BYTES = 512 << 20
 """The longest answer."""
-_HEAVY = 0.5
-_QUIET = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
-_NOTHING: Mapping[str, str] = {}
+_HEAVY_SHARE = 0.5
+"""The share of a limit above which `heavy` reports an answer."""
+_PLAIN_ENV = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
+_NO_ENV: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
 """A word that scontrol takes unchanged from a line of its input."""
 _AT_ONCE = 1000
+"""The most commands for one scontrol."""
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
 
 class SlurmCommands:
-    """Runs Slurm's commands. Safe to call from several threads.
+    """Slurm's commands, run with one environment and the same limits. Safe to call from several threads.
 
     Every command may take `timeout_s` seconds and answer with `max_bytes`.
     """
 
     def __init__(self, *, conf: str, timeout_s: float, max_bytes: int) -> None:
-        self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
+        self._env = {**_PLAIN_ENV, **({"SLURM_CONF": conf} if conf else {})}
         self._timeout_s, self._max_bytes = timeout_s, max_bytes
         self._version: SlurmRelease | None = None
         self._heavy: dict[tuple[str, ...], str] = {}
 
     def version(self) -> SlurmRelease:
         """Return the version of Slurm."""
-        version = self._version  # another thread may forget it any time
+        version = self._version  # another thread may reset it to None at any time
         if version is None:
             version = self._version = versions.parse(self.run("scontrol", "--version").text)
         return version
@@ -44,12 +46,12 @@ class SlurmCommands:
 
     def read(self, *argv: str) -> str:
         """Return the answer of a command."""
-        return self._answer(*argv).text
+        return self._whole_answer(*argv).text
 
     def some_nodes(self, *argv: str, env: Mapping[str, str]) -> str:
         """Return Slurm's text on the named nodes, without unknown ones."""
         try:
-            return self._answer(*argv, env=env).text
+            return self._whole_answer(*argv, env=env).text
         except PortError as error:
             done = _completed(error)
             if done is None or done.truncated or not _NO_NODE.search(f"{done.error_text}\n{done.text}"):
@@ -58,11 +60,11 @@ class SlurmCommands:
                 raise
             return _NO_NODE.sub("", done.text)
 
-    def look(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> str:
+    def look(self, *argv: str, env: Mapping[str, str] = _NO_ENV) -> str:
         """Return the answer of a repeated whole look; `heavy` reports it if it comes near to the limits."""
-        answer = self._answer(*argv, env=env)
+        answer = self._whole_answer(*argv, env=env)
         size, took = len(answer.stdout), answer.seconds
-        if size > _HEAVY * self._max_bytes or took > _HEAVY * self._timeout_s:
+        if size > _HEAVY_SHARE * self._max_bytes or took > _HEAVY_SHARE * self._timeout_s:
             much = f"{size / 1e6:.1f} MB of {self._max_bytes / 1e6:.1f} MB, {took:.1f} s of {self._timeout_s:g} s"
             self._heavy[argv] = f"the last answer of `{' '.join(argv)}` had {much}"
         else:
@@ -76,7 +78,8 @@ class SlurmCommands:
     def write_all(self, commands: Iterable[Sequence[str]]) -> None:
         """Run scontrol for each list of words.
 
-        Raises as `write` does, for the first refusal; the others are tried, too.
+        Raises as `write` does, for the first refusal. Of each `_AT_ONCE` commands, those after a refused one are tried,
+        too.
         """
         # scontrol reads a thousand commands from its input in the time of twenty that are started (22.05: 0.9 ms each
         # instead of 3 to 20)
@@ -102,7 +105,7 @@ class SlurmCommands:
         *argv: str,
         input: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] = _NOTHING,
+        env: Mapping[str, str] = _NO_ENV,
         enough: str = "",
     ) -> Completed:
         """Run a command, to its end or until it says `enough`. Raises by the meaning of its failure."""
@@ -116,14 +119,14 @@ class SlurmCommands:
                 raise kind(str(failed)) from failed
             raise
 
-    def _answer(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> Completed:
+    def _whole_answer(self, *argv: str, env: Mapping[str, str] = _NO_ENV) -> Completed:
         """Return the whole answer of a command. Raises Retryable if it is too long."""
         try:
             answer = self.run(*argv, env=env)
             if answer.truncated:
                 raise Retryable(f"the answer of `{' '.join(argv)}` is too long: more than {self._max_bytes} bytes")
         except Retryable:
-            self._version = None  # Slurm may just have been upgraded under us: look again next time
+            self._version = None  # Slurm may just have been upgraded: ask for its version again next time
             raise
         return answer
 
@@ -152,7 +155,7 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Resource temporarily unavailable|Temporarily unable", Retryable),
     (r"Zero Bytes were transmitted", Retryable),
     (r"MUNGE|[Aa]uthentication|credential", Retryable),
-    # sacctmgr's
+    # texts of sacctmgr
     (r"Job\(s\) active, cancel job|have these as their Default QOS|You gave a bad qos", Stale),
     (r"no TRES known by type|Unknown (option|condition)|Invalid (qos|value)|You must be a (super|coord)", Permanent),
     (r"Requested operation is presently disabled", Permanent),
@@ -173,7 +176,7 @@ def nothing_changed(failed: Failed) -> bool:
 
 
 def _completed(error: BaseException | None) -> Completed | None:
-    """Return the command that failed; None if the error is of no command."""
+    """Return how the failed command ended; None if the error does not come from a command."""
     if isinstance(error, Failed):
         return error.completed
     return _completed(error.__cause__) if error is not None else None

@@ -15,7 +15,7 @@ _TOPOLOGIES = ("topology/tree", "topology/block")
 
 
 class SlurmConfig:
-    """`scontrol show config`, and the files beside slurm.conf. Raises Retryable if it cannot be read."""
+    """`scontrol show config`, and the files beside slurm.conf. Raises Retryable if scontrol fails."""
 
     def __init__(self, *, conf: Path, timeout_s: float = 10.0) -> None:
         self._conf, self._timeout_s = conf, timeout_s
@@ -49,10 +49,10 @@ class SlurmConfig:
 
 
 class Privacy:
-    """Whether Slurm hides users' jobs from each other (PrivateData). Safe in several threads.
+    """Slurm's setting of whether users see each other's jobs (PrivateData). Safe to call from several threads.
 
-    Slurm is asked at most once a minute, and a few seconds after it gave no answer. Without an answer the last one
-    holds, and before the first one jobs are hidden.
+    Slurm is asked at most once a minute, or again after a few seconds without an answer. Meanwhile its last answer
+    holds; before the first one jobs are hidden.
     """
 
     def __init__(self, config: Callable[[], Mapping[str, str]], now: Callable[[], float]) -> None:

@@ -22,10 +22,11 @@ _ANSWER = re.compile(r"fits (now|later|never|unknown) (\d{1,18}) (-|[a-z]{1,20})
 
 
 _NOT_TAKEN = "no\n"
+"""The answer of the program to a question that it rejects."""
 
 
 class FitAsker:
-    """Asks the test. Safe to call from several threads; the process ends with ours, or with `close`."""
+    """The process that makes the test. Safe to call from several threads; it ends with ours, or with `close`."""
 
     def __init__(
         self,

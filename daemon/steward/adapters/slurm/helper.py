@@ -1,4 +1,4 @@
-"""A program of ours beside Slurm's library: asked a line at a time, stopped after a failure, started again later."""
+"""A program of ours with Slurm's library: asked a line at a time, stopped after a failure, started again later."""
 
 import os
 import selectors
@@ -13,18 +13,18 @@ from steward.model.text import cause_and_file
 from steward.ports import PortError
 
 A = TypeVar("A")
-_AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
-"""The wait is doubled from failure to failure: a slurmctld that has just started may answer late once."""
+_PAUSE_S, _MAX_PAUSE_S = 5.0, 60.0
+"""The first pause after a failure, which each further failure doubles, and the longest."""
 _END_S = 0.2
 _CHUNK = 1 << 18
 
 
 class _NoAnswer(OSError):
-    """The program ended, was late, or wrote too much."""
+    """An error of a program that ended, was late, or wrote too much."""
 
 
 class Helper:
-    """Such a program. Safe to call from several threads; the process ends with ours, or with `close`."""
+    """The process of such a program. Safe to call from several threads; the process ends with ours, or with `close`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Helper:
         self._monotonic = monotonic
         self._turn = threading.Lock()
         self._child: Child | None = None
-        self._not_before, self._pause_s = float("-inf"), _AGAIN_S
+        self._not_before, self._pause_s = float("-inf"), _PAUSE_S
         self.trouble = ""
         """Why the last question had no answer; empty if it had one, or none was asked."""
 
@@ -64,7 +64,7 @@ class Helper:
             if answer is None:
                 self._stop()
                 self._not_before = self._monotonic() + self._pause_s
-            self._pause_s = _AGAIN_S if answer is not None else min(2 * self._pause_s, _AGAIN_MOST_S)
+            self._pause_s = _PAUSE_S if answer is not None else min(2 * self._pause_s, _MAX_PAUSE_S)
             return answer
 
     def close(self) -> None:

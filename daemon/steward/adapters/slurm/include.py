@@ -1,8 +1,8 @@
 """The one file of Slurm's configuration that Steward writes: partitions of API groups, included by slurm.conf.
 
-With a wrong word in it, or without the file, no Slurm command works any more. So it is replaced as a whole, the last
-text that Slurm read well lies beside it, and slurm.conf itself is only read. slurmctld also dies of an unknown node or
-of a repeated partition: only text of the grammar here ever gets into the file.
+With a wrong word in the file, or without it, no Slurm command works any more. So it is replaced as a whole, the last
+text that Slurm accepted is kept beside it, and slurm.conf itself is only read. slurmctld also dies of an unknown node
+or of a repeated partition: only text of the grammar here is ever written.
 """
 
 import os
@@ -21,7 +21,7 @@ from steward.ports import Permanent, Retryable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,1023}")
 _STATES = ("UP", "DOWN")
-_ALWAYS = {"MaxTime": "INFINITE"}
+_FIXED_WORDS = {"MaxTime": "INFINITE"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class PartitionLines:
 
     @property
     def nodes(self) -> frozenset[NodeName]:
-        """Return every node that is named: slurmctld must know it."""
+        """Every node that is named, each of which slurmctld must know."""
         return frozenset(node for _, nodes in self.sets.values() for node in nodes)
 
     def is_like(self, other: "PartitionLines") -> bool:
@@ -48,7 +48,7 @@ def parse_partitions(text: str) -> PartitionLines:
     lines = PartitionLines(sets={}, members={}, states={})
     for number, line in _lines(text):
         try:
-            _take(lines, [word.partition("=")[::2] for word in line.split()])
+            _add_line(lines, [word.partition("=")[::2] for word in line.split()])
         except (ValueError, KeyError, Retryable) as error:
             raise Permanent(
                 f"line {number} of the partitions is not ours to write: {error} in '{show(line)}'"
@@ -63,43 +63,43 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _take(lines: PartitionLines, pairs: list[tuple[str, str]]) -> None:
+def _add_line(lines: PartitionLines, pairs: list[tuple[str, str]]) -> None:
     """Add one line. Raises ValueError, KeyError or Retryable for a bad one."""
     words = dict(pairs)
     if len(words) != len(pairs):
         raise ValueError("a word that is there twice")
     if "NodeSet" in words:
-        _take_set(lines, words)
+        _add_set(lines, words)
     else:
-        _take_partition(lines, words)
+        _add_partition(lines, words)
 
 
-def _take_set(lines: PartitionLines, words: dict[str, str]) -> None:
-    name = _new(words.pop("NodeSet"), lines.sets)
+def _add_set(lines: PartitionLines, words: dict[str, str]) -> None:
+    name = _new_name(words.pop("NodeSet"), lines.sets)
     feature, nodes = words.pop("Feature", ""), expand(words.pop("Nodes", ""))
     if words or not (feature or nodes):
         raise ValueError(f"more than Feature and Nodes, or none of them: {show(', '.join(sorted(words)))}")
-    lines.sets[name] = (_name(feature) if feature else "", nodes)
+    lines.sets[name] = (_good_name(feature) if feature else "", nodes)
 
 
-def _take_partition(lines: PartitionLines, words: dict[str, str]) -> None:
-    name = _new(words.pop("PartitionName"), lines.states)
+def _add_partition(lines: PartitionLines, words: dict[str, str]) -> None:
+    name = _new_name(words.pop("PartitionName"), lines.states)
     sets, state = tuple(words.pop("Nodes").split(",")) if "Nodes" in words else (), words.pop("State")
     if unknown := set(sets) - lines.sets.keys():
         raise ValueError(f"node sets that were not defined before: {show(', '.join(sorted(unknown)))}")
-    if state not in _STATES or words != _ALWAYS:
+    if state not in _STATES or words != _FIXED_WORDS:
         raise ValueError("a state that is not UP or DOWN, or more or less than MaxTime=INFINITE")
     lines.members[name], lines.states[name] = sets, state
 
 
-def _new(name: str, known: Mapping[str, object]) -> str:
+def _new_name(name: str, known: Mapping[str, object]) -> str:
     """Return the name if it is good and new. Raises ValueError."""
     if name in known:
         raise ValueError(f"{name} is there twice")
-    return _name(name)
+    return _good_name(name)
 
 
-def _name(name: str) -> str:
+def _good_name(name: str) -> str:
     """Return the name if it is good. Raises ValueError."""
     if not _NAME.fullmatch(name) or is_reserved(name):
         raise ValueError(f"no name: '{show(name)}'")
@@ -112,7 +112,7 @@ _MODE = 0o644
 
 
 class IncludeFile:
-    """The file. `conf` is slurm.conf (empty: where Slurm looks by itself)."""
+    """The include file. `conf` is slurm.conf (empty: where Slurm looks by itself)."""
 
     def __init__(self, path: Path, conf: str = "") -> None:
         self._path, self._conf = path, Path(conf) if conf else _CONF
@@ -147,7 +147,7 @@ class IncludeFile:
 
     def good(self) -> str:
         """Return the text that Slurm last read without an error; the present one if that is not known."""
-        return self._read(self._beside) or self.text()
+        return self._read(self._good_path) or self.text()
 
     def replace(self, text: str) -> None:
         """Write the file. Raises Permanent if slurm.conf does not include it, Retryable if it cannot be written."""
@@ -156,11 +156,11 @@ class IncludeFile:
         self._write(self._path.resolve(), text)
 
     def is_good(self) -> None:
-        """Note that Slurm read the present text well."""
-        self._write(self._beside, self.text())
+        """Keep the present text as one that Slurm accepted."""
+        self._write(self._good_path, self.text())
 
     @property
-    def _beside(self) -> Path:
+    def _good_path(self) -> Path:
         """Return the path of the last good text."""
         place = self._path.resolve()
         return place.with_name(f"{place.name}.good")

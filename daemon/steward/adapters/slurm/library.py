@@ -1,8 +1,8 @@
 """Read Slurm through `steward-slurm`, a program of ours that is linked with Slurm's library (reader/README.md).
 
-Its answer is believed only if all of it is as declared. Without the program, or with no, a late or a malformed answer,
-the result is None: then the commands are asked. Whole looks have their own process, so that no small one waits for
-them.
+Its answer is believed only if all of it is as declared. Without the program, or without a valid answer in time, the
+result is None, and the caller asks Slurm's commands. Whole looks have their own process, so that no small look waits
+for them.
 """
 
 import os
@@ -18,7 +18,7 @@ from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Garbl
 from steward.model.ids import JobId, NodeName
 
 MOST = 32
-"""For more nodes or jobs a whole look is as quick."""
+"""The most nodes or jobs of a small look: for more, a whole look is as quick."""
 NOTHING = "-"
 _FEW_S, _ALL_S = 1.0, 3.0
 _PROGRAM = "steward-slurm"
@@ -29,7 +29,7 @@ NOT_BUILT = "steward-slurm is not built for this Slurm (make shim)"
 
 
 class Library:
-    """Slurm's library. Safe to call from several threads; the processes end with ours, or with `close`."""
+    """The reads of steward-slurm. Safe to call from several threads; the processes end with ours, or with `close`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Library:
         )
 
     def problem(self) -> str:
-        """Return why the commands are asked instead; empty if they are not."""
+        """Return why Slurm's commands are asked instead; empty if steward-slurm had no trouble."""
         if not self._argv and not program():
             return NOT_BUILT
         return next((f"steward-slurm failed: {each.trouble}" for each in (self._few, self._all) if each.trouble), "")

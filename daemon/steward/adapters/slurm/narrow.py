@@ -1,4 +1,4 @@
-"""Pick the requested nodes and jobs if all of them were read."""
+"""Pick the requested nodes and jobs from a look that read more."""
 
 from collections.abc import Collection, Mapping
 

@@ -26,9 +26,7 @@ _BOOT = re.compile(r"^BOOT_TIME\s*=\s*(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\s*$
 def booted(answer: str) -> float:
     """Return when slurmctld started (Unix s), from `scontrol show config` in UTC.
 
-    In 24.11 a reconfigure counts as a start.
-
-    Raises Retryable if that is missing.
+    Raises Retryable if BOOT_TIME is missing. In 24.11 a reconfigure counts as a start.
     """
     if match := _BOOT.search(answer):
         return datetime.fromisoformat(match["at"]).replace(tzinfo=UTC).timestamp()
@@ -39,10 +37,9 @@ NodesOf = Callable[[str], frozenset[NodeName]]
 
 
 class Reader:
-    """Reads one answer after the other.
+    """A reader of partitions that remembers the expanded node lists of its last answer.
 
-    A list of nodes that the last answer had as well is not expanded again: ten thousand names take longer than
-    everything else that a recovery waits for.
+    To expand ten thousand names takes longer than everything else that a recovery waits for.
     """
 
     def __init__(self) -> None:
@@ -59,7 +56,7 @@ class Reader:
         )
 
     def _with_known(self, read: Callable[[NodesOf], dict[str, Partition]]) -> dict[str, Partition]:
-        """Read with the lists of nodes that are known from the last answer."""
+        """Return what `read` finds; it gets a function that expands node lists and remembers the last answer's."""
         known, seen = self._known, dict[str, frozenset[NodeName]]()
 
         def nodes_of(text: str) -> frozenset[NodeName]:
@@ -132,7 +129,7 @@ def _names(text: str | None) -> frozenset[str]:
 def max_minutes(answer: str) -> int | None:
     """Return MaxTime from `scontrol --oneliner show partition NAME`; None if it has no limit.
 
-    Raises Retryable if that is missing.
+    Raises Retryable if MaxTime is missing.
     """
     if match := _MAX_TIME.search(answer):
         return None if match["hours"] is None else _as_minutes(match)
@@ -146,14 +143,15 @@ def _as_minutes(match: re.Match[str]) -> int:
 
 # How our partitions get into Slurm: the file is replaced, Slurm reads it again, and its partitions are checked.
 #
-# Nothing but what slurmctld is known to survive is written. Reading the configuration again sets every partition to the
-# state in its line (tried on 22.05.8, 24.11.5 and 26.05.5): what people or `set_gate` had set is put back at once.
+# Only text that slurmctld is known to survive is written. Reading the configuration again sets every partition to the
+# state in its line (tried on 22.05.8, 24.11.5 and 26.05.5): states that people or `set_gate` had set are restored at
+# once.
 
-_AGAIN_S = 0.1
+_POLL_S = 0.1
 
 
 class Slurm(Protocol):
-    """The commands that the partition file needs."""
+    """The reads and commands of Slurm that `write` needs."""
 
     def nodes(self) -> Mapping[NodeName, Node]: ...
 
@@ -173,9 +171,8 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
     ours = was.states.keys() | parse_partitions(include.text()).states.keys()
     rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
     rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
-    before = (
-        slurm.partitions()
-    )  # read again: nodes and jobs of a large cluster take seconds, and people close partitions
+    # read again: nodes and jobs of a large cluster take seconds, and people close partitions
+    before = slurm.partitions()
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():
         include.is_good()
@@ -192,13 +189,13 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
 def _read_again(slurm: Slurm, before: Mapping[str, Partition], wanted: set[str], patience_s: float) -> None:
     """Have Slurm read its configuration, and restore the states of partitions."""
     slurm.reconfigure()
-    after = _shown(slurm, wanted, time.monotonic() + patience_s)
+    after = _partitions_with(slurm, wanted, time.monotonic() + patience_s)
     for name, old in before.items():
         if name in after and after[name].state is not old.state and old.state is not PartitionState.UNKNOWN:
             slurm.set_partition_state(name, old.state)
 
 
-def _shown(slurm: Slurm, wanted: set[str], until: float) -> Mapping[str, Partition]:
+def _partitions_with(slurm: Slurm, wanted: set[str], until: float) -> Mapping[str, Partition]:
     """Return Slurm's partitions once all of `wanted` exist. Raises Retryable if they do not come in time."""
     while True:
         found = slurm.partitions()
@@ -207,4 +204,4 @@ def _shown(slurm: Slurm, wanted: set[str], until: float) -> Mapping[str, Partiti
             return found
         if time.monotonic() > until:
             raise Retryable(f"partition {missing[0]} is not there after a reconfigure")
-        time.sleep(_AGAIN_S)
+        time.sleep(_POLL_S)

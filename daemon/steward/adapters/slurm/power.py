@@ -1,11 +1,11 @@
-"""Slurm's power states, read from a node and asked of slurmctld.
+"""Slurm's power states: read from a node, and set through slurmctld.
 
 Facts, tried on real 22.05.8 and 24.11.5:
 
 - With `SuspendTime=INFINITE` (the default) power saving is off: `state=power_up` is accepted and nothing happens.
 - `power_up` sent while a node still powers down is accepted and lost.
 - `power_down_force` does not take back a `power_up` for which Slurm has not run ResumeProgram yet (it does so every
-  `power_save_interval`, 10 s): the node powers down and then up. Given again and again it does so for ever.
+  `power_save_interval`, 10 s): the node powers down and then up, each time that the command is given.
 - A second `power_up` while a node is POWERING_UP leaves POWER_UP on it for as long as it is up: it has registered and
   runs jobs. Only with POWERED_DOWN does POWER_UP mean that Slurm has not begun. Powered down, such a node comes up once
   more before it stays down.
@@ -55,19 +55,19 @@ def power_of(node: Node | None) -> Power:
 
 
 class PowerSwitch:
-    """Powers nodes by `scontrol update`. Raises Retryable, Permanent or Stale as every call of Slurm does."""
+    """The power switch of nodes, by `scontrol update`. Raises Retryable, Permanent or Stale, by Slurm's refusal."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
         self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
 
     def up(self, node: NodeName) -> None:
         """Power the node up."""
-        self._state(node, "power_up")
+        self._set_state(node, "power_up")
 
     def down(self, node: NodeName) -> None:
         """Power the node down at once: its jobs are ended."""
-        self._state(node, "power_down_force")
+        self._set_state(node, "power_down_force")
 
-    def _state(self, node: NodeName, word: str) -> None:
+    def _set_state(self, node: NodeName, word: str) -> None:
         """Set the node's state."""
         self._commands.write("update", f"nodename={node_list([node])}", f"state={word}")

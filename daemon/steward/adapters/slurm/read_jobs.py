@@ -1,7 +1,7 @@
 """Read jobs through steward-slurm, or else as text. An unchanged job is the same object again.
 
-The text does not tell what a running job had asked for: that is kept from when it waited, or was read through
-steward-slurm, else taken from what it has.
+Text does not show what a running job had asked for. Its request is kept from when the job waited or was read through
+steward-slurm; else its allocation is taken for it.
 """
 
 import logging
@@ -25,17 +25,19 @@ from steward.ports import Retryable, Stale
 log = logging.getLogger(__name__)
 
 _SQUEUE = ("squeue", "--noheader", "--all", "--states=all")
-_HERE = "--states=running,suspended,completing"
-_EACH = "--array"
+_STATES_WITH_NODES = "--states=running,suspended,completing"
+_EACH_TASK = "--array"
 _SHORT_S = 60.0
+"""How long the short list is not read again while the long list does not change."""
 _ONE_BY_ONE = 4
-"""Up to this many jobs are asked for one by one: slurmctld sends squeue one job, or all."""
+"""Up to this many jobs are asked for one by one, since slurmctld sends squeue either one job or all."""
 _LONG_QUEUE = 300
-"""From this many jobs on that is worth its processes."""
+"""From this many jobs in the queue on, asking one by one is worth the processes."""
 _LONGEST = 2000
-"""The longest list of ids for one command."""
+"""The most ids for one command."""
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 Key = tuple[str, str, int]
+"""The text of a job: its long record, its excluded nodes, and how often the short list has its id."""
 
 
 @dataclass(slots=True)
@@ -48,9 +50,9 @@ class _Look:
 
 
 _ONE_COSTS = 40
-"""A job that is asked for by number costs as much as so many of a whole look (22.05, 10,000 jobs)."""
+"""Reading one job by number costs as much as this many jobs of a whole look (22.05, 10,000 jobs)."""
 _TRUST_S = 60.0
-"""For this time Slurm is believed that nothing changed: it says so by its clock, which may be set."""
+"""How long Slurm's "nothing changed" is believed: it rests on slurmctld's clock, which may be set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def _waiting(jobs: Mapping[JobId, Job]) -> tuple[JobId, ...]:
 
 
 class JobReader:
-    """Reads jobs. Safe to call from several threads."""
+    """A reader of jobs, which remembers its last look. Safe to call from several threads."""
 
     def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library
@@ -84,7 +86,7 @@ class JobReader:
 
     def whole(self) -> Mapping[JobId, Job]:
         """Return all jobs."""
-        found = self._all_told()
+        found = self._all_by_library()
         if found is None:
             found = self._all_by_text()
         for id in list(self._known):
@@ -95,15 +97,15 @@ class JobReader:
     def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Return these jobs, and those with one of these nodes."""
         names = sorted(name for name in set(on) if is_node(name))
-        found = self._some_told(sorted(set(only)), names)
+        found = self._some_by_library(sorted(set(only)), names)
         return self._some_by_text(only, names) if found is None else found
 
     def parts(self, leader: JobId) -> Mapping[JobId, Job]:
         """Return the parts of a heterogeneous job, maybe with other jobs."""
-        found = self._told(self._library.parts(leader)) if self._library is not None else None
-        return self._named([leader]) if found is None else found
+        found = self._jobs_of(self._library.parts(leader)) if self._library is not None else None
+        return self._by_number([leader]) if found is None else found
 
-    def _all_told(self) -> Mapping[JobId, Job] | None:
+    def _all_by_library(self) -> Mapping[JobId, Job] | None:
         """Read every job through the library; the same mapping if nothing changed. Return None to ask the commands."""
         if self._library is None:
             return None
@@ -115,17 +117,17 @@ class JobReader:
             if (same := self._with_reasons(last, self._library)) is not None:
                 return same
             told = self._library.jobs(NOTHING)
-        found = self._told(told)
+        found = self._jobs_of(told)
         self._last = _Last(told.stamp, found, now, _waiting(found)) if told and found is not None else None
         return found
 
     def _with_reasons(self, last: _Last, library: Library) -> Mapping[JobId, Job] | None:
-        """Return the jobs of a look after which Slurm tells no change; None if one of those that waited is gone."""
-        # Slurm's scheduler changes why a job waits without word that it changed (22.05 to 26.05); of a job that is
-        # held only a command changes that
+        """Return the unchanged jobs, with the waiting ones read again; None if one of the waiting ones is gone."""
+        # Slurm's scheduler changes a job's reason to wait without counting that as a change (22.05 to 26.05); the
+        # reason of a held job is changed by commands alone
         if not last.waiting:
             return last.jobs
-        found = self._told(library.job(last.waiting))
+        found = self._jobs_of(library.job(last.waiting))
         if found is None or found.keys() != set(last.waiting):
             return None
         if any(found[id] is not last.jobs[id] for id in last.waiting):
@@ -133,17 +135,17 @@ class JobReader:
             last = self._last = replace(last, jobs=jobs, waiting=_waiting(jobs))
         return last.jobs
 
-    def _some_told(self, ids: list[JobId], on: list[NodeName]) -> Mapping[JobId, Job] | None:
+    def _some_by_library(self, ids: list[JobId], on: list[NodeName]) -> Mapping[JobId, Job] | None:
         """Read some jobs through the library; return None to ask the commands."""
         if self._library is None:
             return None
         if len(ids) > MOST or len(on) > MOST:
             return narrow.of_jobs(self.whole(), ids, on)
-        named = self._told(self._library.job(ids)) if ids else {}
-        there = self._told(self._library.on(on)) if on and named is not None else {}
+        named = self._jobs_of(self._library.job(ids)) if ids else {}
+        there = self._jobs_of(self._library.on(on)) if on and named is not None else {}
         return None if named is None or there is None else narrow.of_jobs({**named, **there}, ids, on)
 
-    def _told(self, told: Told | None) -> dict[JobId, Job] | None:
+    def _jobs_of(self, told: Told | None) -> dict[JobId, Job] | None:
         """Return the jobs of an answer; None if there is none, or one job is unreadable."""
         if told is None or told.lines is None:
             return None
@@ -162,10 +164,10 @@ class JobReader:
     def _all_by_text(self) -> Mapping[JobId, Job]:
         """Read every job as text."""
         try:
-            texts = self._texts()
+            texts = self._long_list()
             # if no text of the long list changed, the short list is read once a minute only: it could only show other
             # excluded nodes of a job, which a narrow look reads each time
-            if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
+            if time.monotonic() < self._short_until and (same := self._unchanged(texts)) is not None:
                 return same
             found = self._by_text(texts)
         except Odd as error:
@@ -173,8 +175,8 @@ class JobReader:
         self._short_until = time.monotonic() + _SHORT_S
         return found
 
-    def _as_before(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
-        """Return the jobs of the last look if their texts are the same; else None."""
+    def _unchanged(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
+        """Return the jobs of the last look; None if a text differs."""
         known = self._known.copy()
         if known.keys() != texts.keys() or any(
             not isinstance(key, tuple) or key[0] != texts[id] for id, (key, _) in known.items()
@@ -185,30 +187,30 @@ class JobReader:
     def _some_by_text(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Read some jobs as text."""
         found: dict[JobId, Job] = {}
-        for which in self._lists(sorted(set(only))):
-            found.update(narrow.of_jobs(self._named(which), which))
+        for which in self._id_lists(sorted(set(only))):
+            found.update(narrow.of_jobs(self._by_number(which), which))
         if on:
-            found.update(narrow.of_jobs(self._at(on), [], on))
+            found.update(narrow.of_jobs(self._on_nodes(on), [], on))
         return found
 
-    def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
+    def _id_lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
         """Yield the ids in lists for one command each."""
         size = 1 if len(ids) <= _ONE_BY_ONE and len(self._known) > _LONG_QUEUE else _LONGEST
         return (ids[at : at + size] for at in range(0, len(ids), size))
 
-    def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
+    def _by_number(self, ids: list[JobId]) -> Mapping[JobId, Job]:
         """Read these jobs as text, maybe with others."""
         try:
             return self._read(f"--jobs={','.join(map(str, ids))}")
         except Stale:
             return {}
 
-    def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
+    def _on_nodes(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Read the jobs on these nodes as text, maybe with others."""
-        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
+        argv = (*_SQUEUE[:-1], _STATES_WITH_NODES, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
         try:
             return self._some_by_text(text_jobs.short(self._commands.read(*argv)).times, ())
-        # squeue rejects all names if it does not know one
+        # squeue rejects all names if one is unknown
         except (Stale, Odd):
             return self._read()
 
@@ -221,33 +223,33 @@ class JobReader:
 
     def _by_text(self, texts: dict[JobId, str] | None, *which: str) -> dict[JobId, Job]:
         """Return the jobs of both lists; a job that left one of them is gone. Raises Odd for an unreadable answer."""
-        # a task that began between the lists makes one more look
+        # if a task began between the two lists, both are read once more
         for _ in range(2):
-            read, short = (texts, self._short(*which)) if texts is not None else self._both(*which)
+            read, short = (texts, self._short_list(*which)) if texts is not None else self._both_lists(*which)
             look, texts = self._jobs(read, short), None
             merged = look.merged | (short.tasks - read.keys())
             if not merged:
                 break
         else:
-            apart = self._texts(_EACH, *which)
+            apart = self._long_list(_EACH_TASK, *which)
             again = self._jobs({id: apart[id] for id in merged if id in apart and short.times[id] == 1}, short)
             look.found.update(again.found)
             look.odd |= again.odd | (merged - again.found.keys())
         return {**look.found, **self._as_known(look.odd)} if look.odd else look.found
 
-    def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
+    def _both_lists(self, *which: str) -> tuple[dict[JobId, str], Short]:
         """Read both lists at once."""
         with ThreadPoolExecutor(1) as beside:
-            texts = beside.submit(self._texts, *which)
-            short = self._short(*which)
+            texts = beside.submit(self._long_list, *which)
+            short = self._short_list(*which)
             return texts.result(), short
 
-    def _short(self, *which: str) -> Short:
+    def _short_list(self, *which: str) -> Short:
         """Read the short list."""
-        argv = (*_SQUEUE, _EACH, f"--format={text_jobs.SHORT}", *which)
+        argv = (*_SQUEUE, _EACH_TASK, f"--format={text_jobs.SHORT}", *which)
         return text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
 
-    def _texts(self, *which: str) -> dict[JobId, str]:
+    def _long_list(self, *which: str) -> dict[JobId, str]:
         """Read the long list."""
         form = Format(exclusive=self._commands.version().exclusive[0])
         answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(form)})
@@ -285,7 +287,7 @@ class JobReader:
 
 
 def _with_what_is_known(job: Job, known: Job | None) -> Job:
-    """Return the job with what its text does not tell, from another look at it."""
+    """Return the job with the fields that its text does not show, from an earlier look at it."""
     if known is None or known.user_id != job.user_id:
         return job
     asked = job.requested if job.is_pending else known.requested

@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 _SHOW = ("scontrol", "--all", "--oneliner", "show", "node")
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 _NO_NODES = "No nodes in the system"
-"""slurmctld's words if every node registers by itself and none has: only then is an empty list a real answer."""
+"""slurmctld's words if all nodes are dynamic and none has registered: only then is an empty list believed."""
 
 
 _TRUST_S = 60.0
-"""For this time Slurm is believed that nothing changed: it says so by its clock, which may be set."""
+"""How long Slurm's "nothing changed" is believed: it rests on slurmctld's clock, which may be set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Last:
 
 
 class NodeReader:
-    """Reads nodes. Safe to call from several threads."""
+    """A reader of nodes, which remembers its last look. Safe to call from several threads."""
 
     def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library
@@ -48,7 +48,7 @@ class NodeReader:
 
     def whole(self) -> Mapping[NodeName, Node]:
         """Return all nodes."""
-        found = self._all_told()
+        found = self._all_by_library()
         if found is None:
             found = self._all_by_text()
         for name in list(self._known):
@@ -60,7 +60,9 @@ class NodeReader:
         """Return these nodes, without unknown ones."""
         names = sorted(name for name in set(only) if is_node(name))
         if self._library is not None and names:
-            found = narrow.of_nodes(self.whole(), names) if len(names) > MOST else self._told(self._library.node(names))
+            found = (
+                narrow.of_nodes(self.whole(), names) if len(names) > MOST else self._nodes_of(self._library.node(names))
+            )
             if found is not None:
                 return found
         found = {}
@@ -69,7 +71,7 @@ class NodeReader:
             found.update(narrow.of_nodes(read, names))
         return found
 
-    def _all_told(self) -> Mapping[NodeName, Node] | None:
+    def _all_by_library(self) -> Mapping[NodeName, Node] | None:
         """Read every node through the library; the same mapping if nothing changed. Return None to ask the commands."""
         if self._library is None:
             return None
@@ -79,11 +81,11 @@ class NodeReader:
         told = self._library.nodes(last.stamp if last else NOTHING)
         if told is not None and told.lines is None and last is not None:
             return last.nodes
-        found = self._told(told)
+        found = self._nodes_of(told)
         self._last = _Last(told.stamp, found, now) if told and found else None
         return found or None
 
-    def _told(self, told: Told | None) -> dict[NodeName, Node] | None:
+    def _nodes_of(self, told: Told | None) -> dict[NodeName, Node] | None:
         """Return the nodes of an answer; None if there is none, or one node is unreadable."""
         if told is None or told.lines is None:
             return None
@@ -111,7 +113,7 @@ class NodeReader:
         try:
             answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
         except Retryable:
-            self._usual_port = ""  # slurmctld may begin anew with another configuration
+            self._usual_port = ""  # slurmctld may restart with another configuration
             raise
         found = self._read(answer)
         if not found and _NO_NODES not in answer:
@@ -124,12 +126,12 @@ class NodeReader:
         for name, line in text_nodes.lines(answer):
             if name in found:
                 raise Retryable(f"Slurm's answer has node {show(name)} twice: not believed")
-            found[name] = self._one(name, line)
+            found[name] = self._node_of_line(name, line)
         if not found and answer.strip() and _NO_NODES not in answer:
             raise Retryable(f"Slurm's answer has no node in it: not believed: {show(answer[:200])}")
         return found
 
-    def _one(self, name: NodeName, line: str) -> Node:
+    def _node_of_line(self, name: NodeName, line: str) -> Node:
         """Return the node of a line; one with unreadable text is UNKNOWN, so that nothing is done to it."""
         known = self._known.get(name)
         try:
@@ -146,7 +148,7 @@ class NodeReader:
 
     def _port(self) -> str:
         """Return the usual port of slurmd."""
-        port = self._usual_port  # another thread may forget it any time
+        port = self._usual_port  # another thread may reset it at any time
         if not port:
             port = self._usual_port = text_nodes.usual_port(self._commands.read("scontrol", "show", "config"))
         return port

@@ -18,7 +18,7 @@ _HEAD = re.compile(
 )
 _LONGEST_HEAD = 4096
 LONGEST = 512 << 20
-"""The longest answer in bytes. A record has some 400."""
+"""The longest answer in bytes. A record has some 400 bytes."""
 
 
 class Garbled(ValueError):
@@ -73,14 +73,14 @@ GRES = RecordForm({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One answer. `stamp` asks next time for changes since; `lines` is None if nothing changed."""
+    """One answer. `stamp` goes with the next question, for changes since; `lines` is None if nothing changed."""
 
     stamp: str
     lines: Sequence[str] | None
 
 
 def is_whole(got: bytes | bytearray) -> bool:
-    """Return whether no more bytes will come, even of a bad answer."""
+    """Return whether the answer is complete, or already malformed, so that no more bytes need to come."""
     head = _HEAD.match(got)
     if head is None:
         return b"\n" in got[:_LONGEST_HEAD] or len(got) >= _LONGEST_HEAD

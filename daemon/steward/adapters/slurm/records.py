@@ -25,9 +25,9 @@ _HIDDEN_BASE = {
     "SPECIAL_EXIT": JobState.PENDING,
     "RESV_DEL_HOLD": JobState.PENDING,
 }
-"""22.05 prints only the flag: these go with one base state."""
+"""The base state of each flag that 22.05 prints in its place."""
 OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
-"""Before its end a job's `end_time` is only the end of its time limit."""
+"""The states of an ended job: only in these `end_time` is its end, and not that of its time limit."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
 _UNAVAILABLE = re.compile(r"ReqNodeNotAvail,[ _]?UnavailableNodes:([^ ]+)")
@@ -87,26 +87,28 @@ def job_of(line: str) -> Job:
         array_job_id=array,
         array_task=task,
         het_job_id=JobId(int(of["het_job_id"])) if of["het_job_id"] not in ("", "0") else None,
-        partition=_shared(of["partition"]),
-        account=_shared(of["account"]),
+        partition=_interned(of["partition"]),
+        account=_interned(of["account"]),
         node_count=int(of["node_count"] or 0),
         submitted=_seconds(of["submitted"]),
         eligible=_seconds(of["eligible"]),
         started=_seconds(of["started"]),
         ended=_seconds(of["ended"]) if state in OVER else None,
         admin_comment=record_form.text(of["admin_comment"]),
-        qos=_shared(of["qos"]),
+        qos=_interned(of["qos"]),
         time_limit_s=int(of["limit_minutes"]) * 60.0 if of["limit_minutes"] else None,
-        reservation=_shared(of["reservation"]),
+        reservation=_interned(of["reservation"]),
         priority=int(of["priority"] or 0),
         nice=int(of["nice"]),
-        submit_host=_shared(of["submit_host"]),
+        submit_host=_interned(of["submit_host"]),
         expedited=of["expedited"] == "1",
         **_of_quotas(of, has_nodes(state, nodes)),
     )
 
 
 class _OfQuotas(TypedDict):
+    """More fields of a Job, most of them for quotas."""
+
     requested: str
     allocated: str
     preempted: float | None
@@ -125,18 +127,18 @@ class _OfQuotas(TypedDict):
 
 
 def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
-    """Return the fields for quotas of a job's record. `has`: the fields about allocation count."""
+    """Return the fields for quotas of a job's record. `has`: the job has nodes, so that its allocation counts."""
     total = _is_total(of)
     return {
-        "requested": _shared(of["requested"]),
-        "allocated": _shared(of["allocated"]) if has else "",
+        "requested": _interned(of["requested"]),
+        "allocated": _interned(of["allocated"]) if has else "",
         "preempted": _seconds(of["preempted"]) if has else None,
         "comment": record_form.text(of["comment"]),
         "most_nodes": most_nodes(int(of["most_nodes"] or 0), int(of["node_count"] or 0), is_total=total),
         "node_sizes": record_form.text(of["node_sizes"]),
         "is_total": total,
         "required": expand_users(record_form.text(of["required"])),
-        "features": _shared(of["features"]),
+        "features": _interned(of["features"]),
         "exclusive": of["exclusive"] == "1",
         "memory_per_cpu": of["memory_per_cpu"] == "1",
         "unavailable": unavailable(record_form.text(of["described"])),
@@ -154,14 +156,14 @@ def _is_total(of: Mapping[str, str]) -> bool:
 
 def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
     """Return the array and the task."""
-    # once all its waiting tasks were cancelled one by one, the record that stood for them stands for none: it is a job
-    # of its own, as squeue shows it
+    # an array's record of which all waiting tasks were cancelled one by one stands for no task: it counts as a job of
+    # its own, as in squeue
     if of["array_job_id"] in ("", "0") or not (of["array_task"] or of["array_tasks"]):
         return None, None
     return JobId(int(of["array_job_id"])), int(of["array_task"]) if of["array_task"] else None
 
 
-def _shared(escaped: str) -> str:
+def _interned(escaped: str) -> str:
     """Return a text that many records have, kept once in memory."""
     return intern(record_form.text(escaped))
 
@@ -187,13 +189,13 @@ def partitions_of(text: str) -> frozenset[str]:
     return frozenset(each for each in words_in(text) if not each.startswith(DEEP_PREFIX))
 
 
-_BETWEEN = re.compile(r",(?![^()]*\))")
+_COMMA = re.compile(r",(?![^()]*\))")
 _USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
 
 
 def in_use(text: str) -> str:
     """Return the GRES of a node that are in use, as `gpu:a100:4`; empty if there are none."""
-    kinds = [match for word in _BETWEEN.split(text) if (match := _USED.fullmatch(word.strip()))]
+    kinds = [match for word in _COMMA.split(text) if (match := _USED.fullmatch(word.strip()))]
     return ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
 
 
@@ -217,16 +219,17 @@ def node_state(words: Sequence[str]) -> tuple[NodeBase, frozenset[str]]:
 
 
 def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:
-    """Return whether the node is out of service, so that its reason counts: 24.11 keeps that of a resumed node."""
+    """Return whether the node is out of service, so that its reason counts."""
+    # Slurm 24.11 keeps the reason of a resumed node.
     return base in (NodeBase.DOWN, NodeBase.ERROR, NodeBase.UNKNOWN) or bool(
         flags & {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
     )
 
 
 def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
-    """Return whether the fields about allocation count."""
-    # slurmctld keeps them for a while in the record of a requeued job that waits, and text tells there what a job that
-    # never ran had asked for
+    """Return whether the job has or had nodes in this run, so that the fields about its allocation count."""
+    # slurmctld keeps these fields for a while in the record of a requeued job that waits, and squeue shows in them what
+    # a job that never ran asked for
     return state is not JobState.PENDING and bool(nodes)
 
 
@@ -237,8 +240,8 @@ def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> 
 
 def most_nodes(most: int, count: int, *, is_total: bool) -> int:
     """Return the most nodes that the job takes; 0 if it takes only its own count."""
-    # Slurm tells this of many jobs that take no more nodes than they ask for; for a total it is the number of nodes
-    # that may share it (`-N1 --gpus=2`)
+    # Slurm gives a maximum for many jobs that take no more nodes than they ask for; for a request of the whole job it
+    # is the number of nodes that may share the request (`-N1 --gpus=2`)
     return most if most > count or is_total else 0
 
 
@@ -256,7 +259,7 @@ def tasks_at_once(text: str) -> int:
 
 def hold_reason(word: str, description: str) -> str:
     """Return the reason of a hold."""
-    # Slurm calls its own holds `JobHeldUser` too; only the description tells (`launch failed requeued held`)
+    # Slurm calls its own holds `JobHeldUser` too; only the description tells them apart (`launch failed requeued held`)
     return description if word == "JobHeldUser" and description else word
 
 
@@ -270,7 +273,7 @@ def unavailable(description: str) -> frozenset[NodeName]:
 def job_state(*words: str) -> tuple[JobState, frozenset[str]]:
     """Return the base state and the flags, the same objects for the same words.
 
-    An unknown word is kept as a flag; without a base it is UNKNOWN.
+    An unknown word is kept as a flag; without a known base, the base is UNKNOWN.
     """
     base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
     if base is None:

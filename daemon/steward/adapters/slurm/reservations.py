@@ -1,9 +1,9 @@
-"""Reservations of deep checks: what `scontrol show reservations` prints, and the words that make one.
+"""Reservations of deep checks and kept nodes: read from `scontrol show reservations`, and the words that make one.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5 (docs/decisions/0020): a reservation with IGNORE_JOBS is made at once
-over busy and drained nodes, keeps jobs of others off its nodes at once and lets running ones go on; where the partition
-is DOWN no job starts in it either, so a deep check brings its own hidden partition; a reconfigure drops that partition
-and the job in it, never the reservation.
+over busy and drained nodes, keeps other users' jobs off its nodes at once and lets running ones go on; in a partition
+that is DOWN no job starts, not even in the reservation, so a deep check has a hidden partition of its own; a
+reconfigure drops that partition and its job, never the reservation.
 """
 
 import re
@@ -88,15 +88,15 @@ def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) 
     """Return the words after `scontrol create` for kept nodes."""
     # without `overlap` nodes of another reservation are refused; with `flex` Slurm's test of whether a job fits sees
     # these nodes beside all others (`fits.py`)
-    return _new(kept(name), nodes, seconds, user, "ignore_jobs,flex")
+    return _reservation_words(kept(name), nodes, seconds, user, "ignore_jobs,flex")
 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
     """Return the words after `scontrol create` for a deep check."""
-    return _new(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
+    return _reservation_words(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
 
 
-def _new(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
+def _reservation_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
     """Return the words for a new reservation."""
     return (
         f"reservation={name}",
@@ -134,10 +134,10 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
 
 
 def script(argv: Sequence[str], sbatch: str) -> bytes:
-    """Return the batch script of a deep check: one task a node; a failing node does not end the others.
+    """Return the batch script of a deep check: one task a node; a failed task does not end the others.
 
     The tasks know each other by a secret that only they have, so that no user's program can pass for one of them. The
-    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, if the nodes have that.
+    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, if the nodes have that file.
     """
     words = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
     lines = (

@@ -1,4 +1,4 @@
-"""The rules that both adapters check before they write to Slurm: may the node or job be changed, and its name."""
+"""The rules that both adapters check before they write to Slurm: may a node or job be changed, and by what id."""
 
 import math
 import re
@@ -21,7 +21,7 @@ _FEATURE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> None:
-    """Raise Stale, with the reason, if one of them was taken out of service by a person, or is unknown."""
+    """Raise Stale, with the reason, if one of these nodes was taken out of service by a person, or is unknown."""
     for name in wanted:
         node = nodes.get(name)
         if node is None:
@@ -31,7 +31,7 @@ def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> 
 
 
 def may_give_back(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName], mark: Mark, command: str) -> None:
-    """Raise Stale unless each of them is out of service with `mark`, or `command`, as its reason."""
+    """Raise Stale unless each of these nodes is out of service with `mark`, or `command`, as its reason."""
     for name in wanted:
         _may_give_back(nodes.get(name), name, mark, command)
 
@@ -47,17 +47,17 @@ def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) 
 
 
 def is_the_run(job: Job, restart: int | None) -> None:
-    """Raise Stale if the job is not in the run with the restart count `restart`; None: any run will do."""
+    """Raise Stale if the job is not in the run with the restart count `restart` (None: any run)."""
     if restart is not None and job.restarts != restart:
         raise Stale(f"job {job.id} was restarted meanwhile (restart {job.restarts}, not {restart}): left alone")
 
 
 def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = None) -> None:
-    """Raise Stale if the job waits already, or its user or its success ended it: Slurm would run it again.
+    """Raise Stale if the job is pending, was cancelled or completed: Slurm would run it again.
 
-    A job that waits may be requeued if one of its other `parts` is left over. Success after `told_at` does not count:
-    the job was told to make room. Raise Retryable while it cleans up and does not show what it will be (22.05): its
-    user may have cancelled it.
+    A pending job may be requeued if one of its other `parts` is left over, and a job that completed after `told_at`,
+    when it was told to make room. Raise Retryable while it is completing without a visible final state (22.05):
+    its user may have cancelled it.
     """
     if job.is_pending and not any(part.is_left_over for part in parts):
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
@@ -86,7 +86,7 @@ def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tup
 def may_nudge(job: Job, *, release: bool) -> None:
     """Raise Stale unless the job is pending, or if a person holds it and `release` is wanted.
 
-    Only Slurm's own holds are ours to lift. Raise Retryable while it still cleans up.
+    Only Slurm's own holds are ours to lift. Raise Retryable while the job is completing.
     """
     if job.is_completing:
         raise Retryable(f"job {job.id} still cleans up")
@@ -99,7 +99,7 @@ def may_nudge(job: Job, *, release: bool) -> None:
 def new_comment(job: Job, text: str) -> str:
     """Return the job's whole admin comment with `text` as our part.
 
-    Raise Retryable while it cleans up, Permanent for a text that is not ours or not one short line.
+    Raise Retryable while the job is completing, Permanent for a text that is not ours or not one short line.
     """
     if not text.startswith(comment.PREFIX) or text != printable(text, comment.LONGEST) or comment.BETWEEN in text:
         raise Permanent(f"not a comment of ours: {show(text)}")
@@ -142,7 +142,7 @@ def limit_minutes(job: Job, limit_s: float, longest: int | None) -> int | None:
 
 
 def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tuple[list[NodeName], list[NodeName]]:
-    """Return the nodes to delete, and those that have jobs; only nodes that registered themselves are among them."""
+    """Return the dynamic nodes to delete, and those that have jobs; leave out nodes of slurm.conf."""
     # Slurm 22.05 also deletes a node of slurm.conf, and crashes later because of that
     known = [nodes[name] for name in sorted(set(wanted)) if name in nodes and nodes[name].is_dynamic]
     return [node.name for node in known if not node.is_busy], [node.name for node in known if node.is_busy]
@@ -157,7 +157,7 @@ def by_features(
 ) -> dict[Features, list[NodeName]]:
     """Return the nodes to change, by the features that they should have.
 
-    Those nodes do not have `prefix` + `word` as their only feature with that prefix (none if the word is empty). Raise
+    To change are nodes that do not have `prefix` + `word` as their only feature with that prefix (no word: none). Raise
     Permanent for text that would be more than one feature.
     """
     if not _FEATURE.fullmatch(prefix + word) or not prefix:

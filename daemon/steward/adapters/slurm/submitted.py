@@ -2,7 +2,7 @@
 
 slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environment`, from the submission to the job's end
 (the same in Slurm 22.05, 24.11 and 26.05), readable for SlurmUser: a count of four bytes, then strings that end with
-NUL. Only our own option is kept of it.
+NUL. Of all these only our own option is kept.
 """
 
 import re
@@ -24,7 +24,7 @@ VARIABLES = (
 
 
 class SubmittedJobs:
-    """The records. Calls block: use them in a thread. `config` asks Slurm for its settings."""
+    """slurmctld's records of submissions. Calls block: use them in a thread. `config` asks Slurm for its settings."""
 
     def __init__(self, config: Callable[[], Mapping[str, str]]) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""The rules that the adapter and its fake check before they change teams in Slurm: is it ours, is it one word."""
+"""The rules that the adapter and its fake check before they change teams in Slurm: is it ours, is a name one word."""
 
 import re
 from collections.abc import Collection, Iterable

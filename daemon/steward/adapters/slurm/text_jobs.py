@@ -5,12 +5,13 @@ and whole records. So all texts are separated by a random word, new each time, t
 where no user can read it. The rest are numbers, states and names of nodes, which are checked: Odd is raised for
 anything else.
 
-Missing are: the request of a running job, a state under a flag, whether the job is expedited, the node counts that it
-takes, and whether its memory is for each CPU (squeue prints the amount alone). `steward doctor` says what that changes.
+The text lacks: the request of a running job, the state of a job with a flag, whether the job is expedited, the node
+counts that it takes, and whether its memory is for each CPU (squeue prints the amount alone). `steward doctor` says
+what that changes.
 
-squeue (22.05, 24.11, 26.05) prints pending tasks of an array that are separate already as one line, unless it is told
-to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:
-it has each task's excluded nodes, which the long format of 22.05 cannot print, and all ids.
+squeue (22.05, 24.11, 26.05) prints the pending tasks of an array as one line, even those that are records of their own
+already; with `--array` it prints each waiting task. So a second, short list goes with the first: it has each task's
+excluded nodes, which the long format of 22.05 cannot print, and all ids.
 """
 
 import re
@@ -34,15 +35,16 @@ _PLAIN = (
     "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "numtasks",
     "ntpernode", "exclusive",
 )  # fmt: skip
-_FREE = (
+_FREE_TEXTS = (
     "partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment", "feature",
     "tres-per-job", "tres-per-node",
 )  # fmt: skip
 SHORT = "%A|%i|%x"
+"""The format of the short list: the job id, the id with the task, and the excluded nodes."""
 
 
 class Merged(Odd):
-    """Raised for a line that describes several jobs."""
+    """A line that describes several jobs."""
 
 
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]*")
@@ -52,6 +54,7 @@ _LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
 _STATE = re.compile(r"[A-Z_]+")
 _REASON = re.compile(r"[A-Za-z0-9]+")
 _NO_VAL = str(0xFFFFFFFE)
+"""Slurm's number for "not set"."""
 _NO_TIME = frozenset({"N/A", "NONE", "None", "Unknown", "0"})
 _NONE = frozenset({"(null)", "N/A", "n/a", ""})
 _DESCRIBED = {
@@ -77,12 +80,12 @@ class Format:
 
     def __str__(self) -> str:
         plain = (*_PLAIN[:-1], self.exclusive)
-        return ",".join([*(f"{name}:|" for name in plain), *(f"{name}:{self.word}" for name in _FREE)])
+        return ",".join([*(f"{name}:|" for name in plain), *(f"{name}:{self.word}" for name in _FREE_TEXTS)])
 
     def cut(self, answer: str) -> list[str]:
         """Return an answer as one text for each record. Raises Odd for an incomplete answer."""
         *texts, last = answer.split(self.word)
-        size = len(_FREE)
+        size = len(_FREE_TEXTS)
         if last.strip("\n") or len(texts) % size:
             raise Odd("squeue's answer is not whole")
         return ["\0".join(texts[at : at + size]).lstrip("\n") for at in range(0, len(texts), size)]
@@ -137,13 +140,13 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
     """Return the job of a record. Raises Odd.
 
     `times`: how often the short list has its id. `exclusive`: the word for a job that shares its nodes with no other
-    one. Of a state and its flag the text has only one.
+    one. squeue prints either a state or its flag.
     """
     head, *texts = record.split("\0")
     plain = head.split("|")
-    if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
+    if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE_TEXTS):
         raise Odd(record)
-    told = dict(zip(_FREE, [plain.pop(), *texts], strict=True))
+    told = dict(zip(_FREE_TEXTS, [plain.pop(), *texts], strict=True))
     of = dict(zip(_PLAIN, plain, strict=True))
     job = _plain_job(of, times)
     by_node = bool(_text(told["tres-per-node"])) or of["ntpernode"] not in ("0", *_NONE)
@@ -266,7 +269,7 @@ def _limit(text: str) -> float | None:
 
 
 def _exit_status(text: str) -> int:
-    """Return the wait status: 22.05 prints that, later ones print code and signal."""
+    """Return the wait status: 22.05 prints that, later releases print code and signal."""
     code, colon, signal = text.partition(":")
     if not colon:
         return _number(text) & ~records.CORE_DUMPED

@@ -31,7 +31,7 @@ _LINE = re.compile(
 )
 _BEGIN = re.compile(r"^NodeName=(\S+) (?:Arch|CoresPerSocket)=", re.MULTILINE)
 _PORT = re.compile(r"^SlurmdPort\s*=\s*([0-9]{1,5})\s*$", re.MULTILINE)
-_SHARED = 1024
+_CACHED_STATES = 1024
 
 
 class Odd(ValueError):
@@ -89,7 +89,7 @@ def node(key: str) -> Node:
     )
 
 
-@lru_cache(maxsize=_SHARED)
+@lru_cache(maxsize=_CACHED_STATES)
 def _state(text: str) -> tuple[NodeBase, frozenset[str]]:
     if "*" in text:
         raise Odd(text)

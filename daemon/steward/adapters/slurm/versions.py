@@ -6,9 +6,9 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
   status in 22.05, `code:signal` later. A state is one word in all of them.
 - Node lists. Before 23.11 nothing may follow a bracket but a comma (`Invalid node name specified`).
 - Exclusive. `OverSubscribe` of squeue is `NO` for an exclusive job up to 25.11, and for every job that did not ask for
-  the contrary from 26.05 on, where `Exclusive` tells it.
-- Job state. squeue prints one word, and a flag hides the base: a job that cleans up reads `COMPLETING` whatever it
-  will be. The base is then UNKNOWN until that is over. steward-slurm tells both.
+  the opposite from 26.05 on, where `Exclusive` shows it.
+- Job state. squeue prints one word, and a flag hides the base: a job that cleans up reads `COMPLETING` whatever its
+  final state. The base is then UNKNOWN until that is over. steward-slurm gives both.
 - No controller. 24.11 and 26.05 print an empty queue with status 0.
 - After `state=resume` 24.11 keeps the node's old reason; 22.05 and 26.05 clear it. A node in service therefore reads
   as having no reason.

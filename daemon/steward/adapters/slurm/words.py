@@ -51,13 +51,13 @@ def _lists(known: list[NodeName]) -> list[str]:
 
 
 _NO_NODES: frozenset[NodeName] = frozenset()
-"""One for all: Python makes a new empty set each time, of 216 bytes."""
+"""One empty set for all jobs and nodes: each new one would take 216 bytes."""
 
 
 def expand(text: str) -> frozenset[NodeName]:
     """Return every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none).
 
-    Raises Retryable for a bad one.
+    Raises Retryable for a malformed list.
     """
     if text in ("", "(null)", "None"):
         return _NO_NODES

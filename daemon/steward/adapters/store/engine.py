@@ -1,7 +1,7 @@
-"""Open the database: SQLite in WAL mode by default, or any that SQLAlchemy knows by URL. Make its tables at first.
+"""Open the database: SQLite in WAL mode by default, or any that SQLAlchemy knows by URL. Make missing tables.
 
-SQLite runs with `synchronous=FULL`: each commit reaches the disk before any action, so that not even a power cut can
-lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an NVMe
+SQLite runs with `synchronous=FULL`: each commit reaches the disk before any action, so that not even a power cut
+loses the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an NVMe
 disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
 """
 
@@ -32,7 +32,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def open_engine(url: str) -> Engine:
-    """Return an engine whose database has today's tables.
+    """Return an engine whose database has the tables of `REVISION`.
 
     Raises Permanent for a bad URL or tables of another revision, Retryable if it cannot be opened or written now.
     """
@@ -41,7 +41,7 @@ def open_engine(url: str) -> Engine:
         engine = create_engine(parsed)
     except (NoSuchModuleError, ImportError) as error:
         raise Permanent(f"database {_shown(parsed)}: {error}; install the driver of its dialect") from error
-    except (ArgumentError, TypeError):  # its text quotes what comes after the `?`
+    except (ArgumentError, TypeError):  # the error's text quotes what comes after the `?`
         raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
@@ -52,7 +52,7 @@ def open_engine(url: str) -> Engine:
 def _parsed(url: str) -> URL:
     try:
         return make_url(url)
-    except (ArgumentError, ValueError):  # its text may quote a part of the password
+    except (ArgumentError, ValueError):  # the error's text may quote a part of the password
         raise Permanent(f"the database's address is not a SQLAlchemy URL: {_REMEDY}") from None
 
 
@@ -64,7 +64,7 @@ def _shown(url: URL) -> str:
 
 
 def _make_private(url: URL) -> None:
-    """Let only the owner read the file and those beside it: they tell of every user's jobs."""
+    """Let only the owner read the database's files, which name every user's jobs."""
     # SQLite has written no row into a new file yet
     for end in ("", "-wal", "-shm"):
         with contextlib.suppress(OSError):
@@ -94,8 +94,8 @@ def _revision(connection: Connection) -> str | None:
 
 def _make(connection: Connection) -> None:
     """Make the tables, the revision last."""
-    # MariaDB keeps each table as it is made, so an interrupted start continues here; a table of such a name from before
-    # is another program's, and an error
+    # MariaDB keeps each table as it is made, so an interrupted start continues here; a table with one of these names
+    # from before our first start is another program's, and an error
     begun = inspect(connection).has_table(VERSION.name)
     VERSION.create(connection, checkfirst=begun)
     metadata.create_all(connection, checkfirst=begun)

@@ -18,22 +18,22 @@ from steward.ports import Permanent
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _AT_START = (*_DAMAGE, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
-"""In a file that is not in use yet, "unsupported file format" is damage as well."""
-_LOOK_S = 10.0
-"""A file that cannot be checked as a whole in this time is used; a bad page is found when it is needed."""
+"""The codes of damage in a file that is not open yet: "unsupported file format" is one of them."""
+_CHECK_S = 10.0
+"""The time limit of the check of a whole file. After it the file is used; a bad page is found when it is read."""
 _KEPT_FILES = 5
-_STAMP, _STAMPED = "%Y%m%d-%H%M%S", 15
+_STAMP, _STAMP_LENGTH = "%Y%m%d-%H%M%S", 15
 """The time in the name of a file that was set aside, and its length."""
 _BESIDE = ("-wal", "-shm")
-_GAPS, _LAST_ROW = 10_000, 1 << 62
+_MOST_GAPS, _LAST_ROW = 10_000, 1 << 62
 
 
 def is_damage(error: DBAPIError) -> bool:
     """Return whether SQLite says that the file itself is bad; a full disk or a locked file is not."""
-    return _code(error.orig) in _DAMAGE
+    return _result_code(error.orig) in _DAMAGE
 
 
-def _code(error: object) -> int | None:
+def _result_code(error: object) -> int | None:
     """Return SQLite's primary result code."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
@@ -45,15 +45,15 @@ def problem_of(file: Path) -> str:
         if file.stat().st_size == 0:
             return "the file is empty"
         with closing(sqlite3.connect(file, timeout=1.0)) as connection:
-            return _unsound(connection)
+            return _problem_in(connection)
     except OSError:
         return ""
     except sqlite3.Error as error:
-        return str(error) if _code(error) in _AT_START else ""
+        return str(error) if _result_code(error) in _AT_START else ""
 
 
-def _unsound(connection: sqlite3.Connection) -> str:
-    until = time.monotonic() + _LOOK_S
+def _problem_in(connection: sqlite3.Connection) -> str:
+    until = time.monotonic() + _CHECK_S
     there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     gone = sorted(metadata.tables.keys() - there)
     if VERSION.name in there and gone and connection.execute(f"SELECT 1 FROM {VERSION.name}").fetchone():
@@ -65,7 +65,7 @@ def _unsound(connection: sqlite3.Connection) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """The fate of a damaged file: its new name, the new one's rows, and whether all rows of memory were readable."""
+    """The result of a repair: the bad file's new name, the new file's rows, and whether all of memory was readable."""
 
     bad: Path
     rows: int
@@ -73,7 +73,7 @@ class Salvage:
 
 
 class Mender:
-    """Repairs one file. `tell` gets an event for each repair."""
+    """The repair of one SQLite file. `tell` gets an event for each repair."""
 
     def __init__(self, file: Path, tell: Callable[[Event], None], now: Callable[[], float] = time.time) -> None:
         self._file, self._tell, self._now = file, tell, now
@@ -96,12 +96,12 @@ class Mender:
             text = f"database {self._file} is damaged ({problem}) and cannot be set aside: {cause(error)}; {remedy}"
             raise Permanent(text) from error
         self._tell(
-            Event(at=at, kind="store.damaged", level=Level.ERROR, text=_told(self._file, problem, done, is_remembered))
+            Event(at=at, kind="store.damaged", level=Level.ERROR, text=_text(self._file, problem, done, is_remembered))
         )
 
     def set_aside_at(self) -> float:
         """Return when a file was last set aside, in Unix seconds; 0 if no such file is beside the database."""
-        return max(map(_stamped, _set_aside_before(self._file)), default=0.0)
+        return max(map(_time_in_name, _set_aside_before(self._file)), default=0.0)
 
 
 def _set_aside_before(file: Path) -> list[Path]:
@@ -109,15 +109,15 @@ def _set_aside_before(file: Path) -> list[Path]:
     return sorted(file.parent.glob(f"{file.name}.bad-*[0-9]"))
 
 
-def _stamped(bad: Path) -> float:
+def _time_in_name(bad: Path) -> float:
     """Return the time in the name of a file that was set aside; 0 if a person gave it that name."""
     try:
-        return time.mktime(time.strptime(bad.name.partition(".bad-")[2][:_STAMPED], _STAMP))
+        return time.mktime(time.strptime(bad.name.partition(".bad-")[2][:_STAMP_LENGTH], _STAMP))
     except (ValueError, OverflowError):
         return 0.0
 
 
-def _told(file: Path, problem: str, done: Salvage, is_remembered: bool) -> str:
+def _text(file: Path, problem: str, done: Salvage, is_remembered: bool) -> str:
     kept = f"it is kept as {done.bad.name}, a new one was begun with {done.rows} of its rows"
     begun = f"{file} was damaged ({problem}): {kept}"
     if is_remembered or done.is_whole:
@@ -183,7 +183,7 @@ def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[in
     """Yield the table's rows by number; step over unreadable ones, ever wider until a row can be read."""
     query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
     after, step = -1, 1
-    while gaps[0] < _GAPS and after < _LAST_ROW:
+    while gaps[0] < _MOST_GAPS and after < _LAST_ROW:
         try:
             for number, *row in old.execute(query, (after,)):
                 after, step = number, 1
@@ -195,7 +195,7 @@ def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[in
 
 
 def _drop_halves(made: sqlite3.Connection) -> None:
-    """Remove sections with lost rows as a whole: a cluster without some of its slots would end their machines."""
+    """Remove all sections of `TOGETHER`: a cluster without some of its slots would end their machines."""
     for sections in TOGETHER:
         made.executemany("DELETE FROM memory WHERE section = ?", [(section,) for section in sorted(sections)])
 

@@ -28,7 +28,7 @@ _PRUNE_ROWS = 5000
 MOST_ROWS, MOST_OF_KIND = 500_000, 50_000
 """Up to `MOST_ROWS` rows of journal and of events are kept, and this many events of one kind, however young."""
 _KEYS_AT_ONCE = 500
-_LONGEST = 2000
+_MAX_TEXT = 2000
 
 
 def memory(connection: Connection) -> tuple[Memory, tuple[str, ...]]:
@@ -38,7 +38,7 @@ def memory(connection: Connection) -> tuple[Memory, tuple[str, ...]]:
 
 
 def write(connection: Connection, changes: sections.Changes) -> None:
-    """Write the changed rows, each deleted and inserted: the same on every database."""
+    """Write the changed rows by deleting and inserting each, which works alike on every database."""
     table = memory_table
     old = [*changes.gone, *((section, key) for section, key, _ in changes.put)]
     if old:
@@ -88,7 +88,7 @@ def prune_used(connection: Connection, *, now: float) -> None:
 
 
 def _end_of(body: str, *, otherwise: float) -> float:
-    """Return until when a key counts as used; `otherwise` if that is unreadable."""
+    """Return the time until which a key counts as used; `otherwise` if that is unreadable."""
     try:
         return float(body)
     except ValueError:
@@ -114,7 +114,7 @@ def _intent(action: Action, at: float) -> dict[str, object]:
 
 
 def _cut(value: object) -> object:
-    return f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
+    return f"{value[:_MAX_TEXT]}..." if isinstance(value, str) and len(value) > _MAX_TEXT else value
 
 
 def open_keys(connection: Connection) -> frozenset[str]:
@@ -136,9 +136,9 @@ def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float
 
 
 def failures(connection: Connection, *, since: float, until: float) -> dict[str, str]:
-    """Return the errors of the keys whose newest outcome is one."""
+    """Return the error of each key whose newest outcome is a failure."""
     table, is_young = journal_table, journal_table.c.outcome_at.between(since, until)
-    # of thousands of outcomes few are failures
+    # few of thousands of outcomes are failures
     ever = select(table.c.key).where(is_young, table.c.error != "")
     newest = select(func.max(table.c.seq)).where(is_young, table.c.key.in_(ever)).group_by(table.c.key)
     query = select(table.c.key, table.c.error).where(table.c.seq.in_(newest), table.c.error != "")
@@ -180,7 +180,7 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
 def prune(connection: Connection, *, before: float, now: float) -> None:
     """Remove the oldest rows of journal and events, up to the last one older than `before`, a bounded number at a time.
 
-    They are in the order of writing: a row with the time of a clock that was ahead goes with the rows after it.
+    Rows are in the order of writing: one with the time of a clock that was ahead goes with the rows after it.
     """
     for table, at in ((events_table, events_table.c.at), (journal_table, journal_table.c.asked_at)):
         oldest = connection.execute(select(table.c.seq, at).where(at <= now).order_by(table.c.seq).limit(_PRUNE_ROWS))

@@ -12,15 +12,15 @@ from steward.model.memory import Memory
 
 _HINTS = typing.get_type_hints(Memory)
 _SECTIONS = tuple(field.name for field in fields(Memory))
-_WHOLE = ""
+_NO_KEY = ""
 _ABSENT = object()
 TOGETHER = (
     frozenset({"cluster", "groups", "slots", "gates", "ended", "strays", "operations", "client_tokens"}),
     frozenset({"quotas", "scheduler", "quota_jobs", "quota_writes"}),
 )
-"""Sections of which a part is worse than nothing: machines of a lost slot would be ended, with the jobs on them.
+"""Groups of sections that are read whole or not at all: without a lost slot its machine would be ended, with its jobs.
 
-Without all of it nothing is ended, and a person sets it again.
+Without the whole group nothing is ended, and a person sets it again.
 """
 
 
@@ -41,7 +41,7 @@ def changes(before: Memory, after: Memory) -> Changes:
         if old is new or old == new:
             continue
         if not _is_mapping(section):
-            put.append((section, _WHOLE, _body(section, new)))
+            put.append((section, _NO_KEY, _body(section, new)))
             continue
         encode_key = codec(_args(section)[0]).write
         others = [(key, value) for key, value in new.items() if old.get(key, _ABSENT) is not value]
@@ -54,27 +54,27 @@ def changes(before: Memory, after: Memory) -> Changes:
 def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, ...]]:
     """Return the memory from (section, key, body) rows, and the unreadable ones as "memory row SECTION KEY: why".
 
-    An unreadable row is left out, and with it the sections that make sense only with it.
+    An unreadable row is left out, and with it all sections of its group in `TOGETHER`.
     """
     parts: dict[str, Any] = {section: {} for section in _SECTIONS if _is_mapping(section)}
     lost: list[str] = []
     halves: set[str] = set()
     for section, key, text in stored:
         if section not in _HINTS:
-            continue  # a newer Steward's
+            continue  # written by a newer Steward
         try:
             value = decode(_value_type(section), json.loads(text))
-            if key == _WHOLE:
+            if key == _NO_KEY:
                 parts[section] = value
             else:
                 parts[section][decode(_args(section)[0], json.loads(key))] = value
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             lost.append(f"memory row {section} {key}: {type(error).__name__}: {error}")
             halves |= next((each for each in TOGETHER if section in each), frozenset())
-    return _made({section: part for section, part in parts.items() if section not in halves}), tuple(lost)
+    return _memory_of({section: part for section, part in parts.items() if section not in halves}), tuple(lost)
 
 
-def _made(parts: Mapping[str, Any]) -> Memory:
+def _memory_of(parts: Mapping[str, Any]) -> Memory:
     frozen: dict[str, Any] = {
         name: types.MappingProxyType(part) if isinstance(part, dict) else part for name, part in parts.items()
     }

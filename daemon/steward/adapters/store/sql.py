@@ -34,7 +34,7 @@ _PRUNE_EVERY_S = 600.0
 
 
 class SqlStore:
-    """StorePort. Safe to call from several threads. `now` is Unix seconds, for the journal's times and for pruning.
+    """StorePort on SQL. Safe to call from several threads. `now` is Unix seconds, for journal times and for pruning.
 
     Outcomes and events are kept for `keep_s` seconds, the ledger for `keep_ledger_s`.
     """
@@ -48,7 +48,7 @@ class SqlStore:
         keep_ledger_s: float = _KEEP_LEDGER_S,
         mender: Mender | None = None,
     ) -> None:
-        """Take the engine; `mender` repairs its file, without one a damaged database is an error for ever."""
+        """Take the engine; `mender` repairs its file. Without one, every use of a damaged database raises Permanent."""
         self._engine = engine
         self._now = now
         self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
@@ -68,7 +68,7 @@ class SqlStore:
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         with self._writing:
             now = self._now()
-            stored, self._stored = self._stored, None  # unknown until the commit is through
+            stored, self._stored = self._stored, None  # unknown until the commit has succeeded
             with self._transaction(writes=True) as connection:
                 before = stored or rows.memory(connection)[0]
                 rows.write(connection, sections.changes(before, memory))
@@ -135,8 +135,8 @@ class SqlStore:
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
         """Yield a connection whose transaction is committed at the end.
 
-        Raises Retryable for a locked, full or absent database, and for a damaged one that was repaired; Permanent for a
-        broken one.
+        Raises Retryable for a locked, full or absent database, and for a damaged one that was repaired; Permanent for
+        any other refusal of the database.
         """
         engine, mended = self._engine.execution_options(**WRITES) if writes else self._engine, self._mended
         try:
@@ -174,7 +174,7 @@ def _shown(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=True)
 
 
-# The ledger's rows: a changed line replaces the one with its key, so that none is there twice.
+# The ledger's rows: a changed line replaces the line with its key.
 
 _KINDS: dict[str, type[Run | Case]] = {"run": Run, "case": Case}
 _KEYS_AT_ONCE = 500
@@ -208,14 +208,14 @@ def read(connection: Connection, wanted: LedgerQuery) -> list[Line]:
 def _goes_on(since: float) -> ColumnElement[bool]:
     """Return the condition for lines that are not over by then, and for all other runs of their jobs."""
     young = or_(table.c.ended.is_(None), table.c.ended >= since)
-    # the time between two runs belongs to the job
+    # the time between two runs counts for the job, too
     return or_(young, table.c.job.in_(select(table.c.job).where(young, table.c.job.is_not(None))))
 
 
 def prune(connection: Connection, *, before: float) -> None:
-    """Remove a bounded number of lines that ended before that, and of as old ones without an end.
+    """Remove a bounded number of lines that began before `before`, and ended before it or not at all.
 
-    If there are too many lines, the oldest ended ones go, too.
+    If there are too many lines, the oldest ended ones are removed, too.
     """
     old = or_(table.c.ended < before, table.c.ended.is_(None))
     query = select(table.c.key).where(table.c.begun < before, old).order_by(table.c.begun).limit(_PRUNE_ROWS)

@@ -11,7 +11,7 @@ _SEQUENCE = BigInteger().with_variant(Integer(), "sqlite")
 # MariaDB compares text without case and trailing spaces unless told otherwise: two keys must not become one.
 _KEY = String(255).with_variant(VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
 
-# Their TEXT ends at 65,535 bytes: a deep check of many nodes is one row of memory.
+# MariaDB's TEXT ends at 65,535 bytes, and a deep check of many nodes is one row of memory.
 _BODY = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
 
 memory = Table(

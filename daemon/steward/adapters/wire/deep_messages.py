@@ -17,7 +17,7 @@ from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.model.text import printable
 
-_TEXTS = 64
+_MOST_TEXTS = 64
 """How many measures are sent with their text; of the others only the numbers are sent."""
 _MEASURE = FrameCodec(Measure)
 _REPORT = FrameCodec(DeepReport, "deep")
@@ -32,32 +32,32 @@ def measure_of(record: object, here: NodeName) -> Measure:
 
     The agent may report any measure of its own node, but of another node only that it could not be measured.
     """
-    return _of(_MEASURE.read(record), here)
+    return _checked(_MEASURE.read(record), here)
 
 
 def deep_frame(report: DeepReport) -> Frame:
     """Return the frame of the report, shortened to fit."""
-    return _REPORT.write(replace(report, measures=_short(report.measures)))
+    return _REPORT.write(replace(report, measures=_shortened(report.measures)))
 
 
 def deep_of(frame: Frame, node: NodeName) -> DeepReport:
     """Return the report in the frame. Raises Malformed."""
     report = _REPORT.read(frame, node=node)
     for one in report.measures:
-        _of(one, node)
+        _checked(one, node)
     return report
 
 
-def _of(measure: Measure, here: NodeName) -> Measure:
+def _checked(measure: Measure, here: NodeName) -> Measure:
     if measure.node != here and measure.outcome is not Outcome.UNKNOWN:
         raise Malformed(f"{here} reports a measure of another node, {measure.node}")
     return measure
 
 
-def _short(measures: Iterable[Measure]) -> tuple[Measure, ...]:
+def _shortened(measures: Iterable[Measure]) -> tuple[Measure, ...]:
     """Return the measures to send; the newest that did not pass keep their texts."""
     ordered = sorted(measures, key=lambda one: one.outcome is not Outcome.PASSED)[-MAX_MEASURES:]
-    wordless = max(0, len(ordered) - _TEXTS)
+    wordless = max(0, len(ordered) - _MOST_TEXTS)
     return (*(replace(one, text="") for one in ordered[:wordless]), *ordered[wordless:])
 
 
@@ -93,7 +93,7 @@ def progress_line(run: str, here: NodeName, progress: str, *, is_done: bool = Fa
 
 
 def parse_deep_line(fields: Mapping[str, str]) -> DeepLine:
-    """Return the line that was split into `fields`. Raises Malformed."""
+    """Return the line with these fields. Raises Malformed."""
     plain = {key: unquote(value, errors="strict") for key, value in _decodable(fields).items()}
     if "check" not in plain:
         return _LINE.read({**plain, "done": plain.get("done") == "1"})

@@ -20,7 +20,7 @@ _Passed = Annotated[float | None, Seconds(1e9)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timings:
-    """The times of a run's last change of size, in an object of their own."""
+    """The times of a run's last change of size, as an object of their own in the frame."""
 
     saved_s: _Passed = None
     up_s: _Passed = None

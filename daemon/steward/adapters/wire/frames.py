@@ -20,16 +20,16 @@ MAX_WORD = MAX_FRAME - 2048
 """The most bytes of a frame without its seal."""
 BEAT = "beat"
 REFUSES = "refuses"
-"""The type of an agent's last frame, unsealed, to a head that it does not believe: why, for people."""
+"""The type of an agent's last, unsealed frame to a head whose proof is wrong; it tells people why."""
 DIAL_TIMEOUT_S = 5.0
 ALONE, WITH_HOST, WITH_ALL = 1.0, 2.0, 3.0
-"""What an agent reports when it is told to end: it ends alone; its host is being shut down; everything of Slurm on the
-host is told to end, too, for an unknown reason."""
+"""What ends with an agent that is told to end: the agent alone; its host, which is being shut down; all of Slurm on the
+host, for an unknown reason."""
 _LENGTH = 4
 
 
 class Gone(Retryable):
-    """The peer closed the connection, was cut off, or has been silent for too long."""
+    """The end of a connection: the peer closed it, was cut off, or has been silent for too long."""
 
 
 def pack(frame: Frame) -> bytes:
@@ -42,7 +42,7 @@ def pack(frame: Frame) -> bytes:
 
 def why_unsendable(frame: Frame) -> str:
     """Return why this frame cannot be sent once it has its seal; empty if it can."""
-    # One message that is too long, or no JSON, must not cost the connection that carries all others.
+    # One message that is too long, or is not JSON, must not end the connection that carries all others.
     try:
         size = len(json.dumps(frame, separators=(",", ":"), allow_nan=False))
     except (ValueError, TypeError, RecursionError) as error:
@@ -104,7 +104,7 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame:
 
 
 class Channel:
-    """A connection after the handshake. Any error ends the connection: close it and, as an agent, connect again."""
+    """A connection after the handshake. After any error it must be closed; an agent then connects again."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seals: Seals) -> None:
         self._reader = reader
@@ -115,7 +115,7 @@ class Channel:
     async def beat(self, **fields: float) -> None:
         """Send a heartbeat: {"sent"} or {"lives"} from the agent, {"echo", "now"} from the head, which answers "sent".
 
-        The last one of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
+        The last heartbeat of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
         """
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
 

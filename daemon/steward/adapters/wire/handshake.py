@@ -34,20 +34,21 @@ from steward.ports import Permanent, PortError, WrongClock
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 WAIT_S = 20.0
-"""How long an agent waits for its welcome if the head asks it to: a new connection would cost both more."""
+"""How long an agent waits for its welcome if the head asks it to: a new connection would cost more."""
 SHORT_HELLO = 4096
 """The most bytes that an agent sends before its welcome if it is asked to wait."""
-_SLOT_S = 0.25
+_QUARTER_S = 0.25
 _REFUSED = "refused"
 _BEATS = "blake2b"
 """The seal of heartbeats if both sides support it, as agreed in the (proved) hello and welcome."""
 _KEY_BYTES = 32
-_ALSO_S = 2.0
+_WELCOME_S = 2.0
 """The most time from an agent's turn to its welcome, which must come before the agent gives up."""
 _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
 """The most bytes of a frame for jobs; the rest is for the agent's identity and the seal."""
 _OPTED_BYTES_SHORT = SHORT_HELLO - 2048
+"""The same for a hello to a head that asks the agent to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +66,9 @@ class Hello:
 class Terms:
     """The head's terms for the agent: a heartbeat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    The head is silent only where it was asked for an answer. `now` is its clock (Unix s). `defaults` are the site's;
-    the first that fits a job counts. `warning` is a sentence for every job that asks to be resumed: what this site's
-    settings keep Steward from doing for it.
+    The head's silence counts only while an answer is due. `now` is its clock (Unix s). `defaults` are the site's modes
+    for jobs without the option; the first that fits a job counts. `warning` is a sentence for every job that asks to be
+    resumed: what this site's settings keep Steward from doing for it.
     """
 
     interval_s: float
@@ -78,19 +79,19 @@ class Terms:
 
 
 def until_beat(wait_s: float, head_now: float) -> float:
-    """Return the time until the next heartbeat: about `wait_s`, at the same quarters of the head's seconds for all."""
+    """Return the time until the next heartbeat: about `wait_s`, so that all agents send at the same quarter seconds."""
     # A heartbeat that comes alone wakes the head's process; those that come together share that cost (measured: a bare
     # server needs 167 us for each one by one, 46 us in tenths of a second).
-    return wait_s - head_now % _SLOT_S if wait_s > _SLOT_S else wait_s
+    return wait_s - head_now % _QUARTER_S if wait_s > _QUARTER_S else wait_s
 
 
 class HandshakeGate:
-    """The limit of parallel handshakes in their costly part: `at_once` agents are let in, the others wait.
+    """The limit on handshakes in their costly part: `at_once` agents are let in, the others wait.
 
     Addresses take turns, so that one with many connections does not keep the others waiting. An agent whose turn comes
-    too late is sent away: it would give up before its welcome. An agent that has proved itself has places of its own,
-    as many again, and no other is let in while as many wait for one: else all work would be wasted when thousands
-    connect at once.
+    too late is sent away: it would give up before its welcome. Agents that have proved themselves have as many places
+    of their own. While that many of them wait, no new agent is let in: when thousands connect at once, all work for
+    them would be wasted otherwise.
     """
 
     def __init__(self, at_once: int = 16, usual_s: float = HANDSHAKE_TIMEOUT_S) -> None:
@@ -108,7 +109,8 @@ class HandshakeGate:
     async def turn(self, since: float | None = None, *, address: str = "", waits_s: float = 0.0) -> AsyncIterator[None]:
         """Wait for a place and hold it. Raises Gone if the turn comes too late.
 
-        `since` is when the agent connected (monotonic), None if it has proved itself; `waits_s` is how long it waits.
+        `since` is when the agent connected (monotonic), None if it has proved itself; `waits_s` is how long it waits
+        for its welcome.
         """
         if since is None:
             await self._take_proved()
@@ -125,7 +127,7 @@ class HandshakeGate:
             self.hasty -= is_hasty
         try:
             waited = time.monotonic() - since
-            if waited > max(self.usual_s, waits_s) - _ALSO_S:
+            if waited > max(self.usual_s, waits_s) - _WELCOME_S:
                 raise Gone(f"too many agents connect at once: the turn came after {waited:.1f} s; the agent will retry")
             yield
         finally:
@@ -156,7 +158,7 @@ class HandshakeGate:
 
     def _leave_line(self, address: str, place: "asyncio.Future[None]") -> None:
         line = self._lines.get(address, deque())
-        with contextlib.suppress(ValueError):  # its turn came
+        with contextlib.suppress(ValueError):  # its turn has come meanwhile
             line.remove(place)
         if not line:
             self._lines.pop(address, None)
@@ -199,14 +201,15 @@ async def accept_agent(
 ) -> tuple[Seals, Hello, Terms]:
     """Carry out the head's side of the handshake.
 
-    `first` is called before the welcome of an agent that proved itself. Only a peer that sent a hello takes a place at
-    the `gate`. `misread` gets the node of a proved hello that is malformed, `apart` the node whose clock is wrong, and
-    by how many seconds it is behind. With `wait_s`, the agent at `address` is asked to wait so long for its welcome.
-    Raises Permanent for a peer that is no agent of ours, else Gone or Retryable; the caller closes the writer then.
+    `first` is called with the hello of an agent that proved itself, before its welcome. Only a peer that sent a hello
+    takes a place at the `gate`. `misread` gets the node of a proved hello that is malformed, `apart` the node whose
+    clock is wrong, and by how many seconds it is behind. With `wait_s`, the agent at `address` is asked to wait so long
+    for its welcome. Raises Permanent for a peer that is no agent of ours, else Gone or Retryable; the caller closes the
+    writer then.
     """
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
-    async with _InTime(gate.usual_s) as limit:
+    async with _TimeLimit(gate.usual_s) as limit:
         await _send(writer, {"t": "challenge", "nonce": nonce, **({"wait": wait_s} if wait_s else {})})
         frame = await _expect(reader, "hello")
         agent_nonce, waits_s = _nonce(frame), min(_waits(frame, "waits", gate.usual_s), max(wait_s, gate.usual_s))
@@ -215,7 +218,7 @@ async def accept_agent(
             if reader.at_eof():
                 raise Gone("the agent closed the connection before its turn came")
             try:
-                reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
+                reader_uid = await _verified_or_refused(writer, sealer, frame, nonce, agent_nonce)
             except WrongClock as error:
                 apart(NodeName(str(frame.get("node"))), error.behind_s)
                 raise
@@ -260,7 +263,7 @@ async def greet_head(
     """
     tune(writer)
     nonce = secrets.token_hex(16)
-    async with _InTime(usual_s) as limit:
+    async with _TimeLimit(usual_s) as limit:
         challenge = await _expect(reader, "challenge")
         head_nonce, waits_s = _nonce(challenge), _waits(challenge, "wait", usual_s)
         limit.last(waits_s)
@@ -275,7 +278,7 @@ async def greet_head(
         try:
             key = await sealer.verify_more(frame.get("cred"), digest(frame, PeerRole.HEAD, nonce))
         except Permanent as error:
-            with contextlib.suppress(PortError):  # else only this node's log would tell
+            with contextlib.suppress(PortError):  # so that the head's log tells it, too
                 await _send(writer, {"t": REFUSES, "why": printable(str(error), _MAX_WARNING)})
             raise
         if frame["t"] == _REFUSED:
@@ -305,7 +308,7 @@ def _portions(jobs: Iterable[OptedIn], room: int) -> list[tuple[OptedIn, ...]]:
     return portions
 
 
-class _InTime:
+class _TimeLimit:
     """The handshake's time limit, which raises Gone."""
 
     def __init__(self, limit_s: float) -> None:
@@ -319,7 +322,7 @@ class _InTime:
             self._limit_s = seconds
             self._limit.reschedule(self._began + seconds)
 
-    async def __aenter__(self) -> "_InTime":
+    async def __aenter__(self) -> "_TimeLimit":
         await self._limit.__aenter__()
         return self
 
@@ -349,7 +352,7 @@ def _out_of_turn(frame: Frame, kind: str) -> Malformed:
     return Malformed(f"the handshake got {frame['t'][:20]!r} where {kind!r} was due")
 
 
-async def _verified_or_told(
+async def _verified_or_refused(
     writer: asyncio.StreamWriter, sealer: Sealer, hello: Frame, nonce: str, agent_nonce: str
 ) -> int:
     """Return the user who proved `hello`. Raises Permanent, after a refusal was sent, if the proof is wrong."""

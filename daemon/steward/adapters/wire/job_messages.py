@@ -1,6 +1,6 @@
 """Messages between agent and head on opted-in jobs. Input is hostile. Times travel as ages, so no clocks are compared.
 
-They are about waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
+Their subjects: waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
 past, the collected stacks of its tasks, and the jobs that the site opts in by default.
 """
 
@@ -24,14 +24,14 @@ _MAX_WORD = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _PastWanted:
     """An agent's request for a job's past."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _Past:
     """The past of a resumed job, as the head knows it."""
 
     job: Job
@@ -41,8 +41,8 @@ class _Told:
 _ASK = FrameCodec(Ask, "ask")
 _EXIT = FrameCodec(TaskExit)
 _PROGRESS = FrameCodec(Progress)
-_WANTED = FrameCodec(_Wanted, "facts?")
-_FACTS = FrameCodec(_Told, "facts")
+_WANTED = FrameCodec(_PastWanted, "facts?")
+_FACTS = FrameCodec(_Past, "facts")
 
 
 def ask_frame(ask: Ask) -> Frame:
@@ -75,7 +75,7 @@ def progress_of(frame: Frame, node: NodeName, now: float) -> tuple[Progress, ...
 
 
 def facts_wanted_frame(job: JobId) -> Frame:
-    return _WANTED.write(_Wanted(job=job))
+    return _WANTED.write(_PastWanted(job=job))
 
 
 def facts_wanted_of(frame: Frame) -> JobId:
@@ -87,7 +87,7 @@ def facts_frame(job: JobId, facts: ResumeFacts | None) -> Frame:
     """Return the frame of a job's past; `facts` is None if nothing is known."""
     if facts is not None:
         facts = replace(facts, culprits=tuple(sorted(facts.culprits)), excluded=tuple(sorted(facts.excluded)))
-    return _FACTS.write(_Told(job=job, facts=facts))
+    return _FACTS.write(_Past(job=job, facts=facts))
 
 
 def facts_of(frame: Frame) -> tuple[JobId, ResumeFacts | None]:

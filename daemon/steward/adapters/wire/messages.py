@@ -27,7 +27,7 @@ _SHARED = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """The head's answer for a waiting shim. `exclude` goes with RETRY."""
+    """The head's answer for a waiting shim. `exclude` are the nodes that a RETRY must not use."""
 
     id: AskId
     answer: Answer
@@ -122,11 +122,11 @@ def report_of(frame: Frame) -> Report:
 
 
 def _since(frame: Frame, passed: list[str]) -> tuple[int, ...]:
-    """Return since when each passed check passes, by name; empty if the agent does not tell. Raises Malformed."""
+    """Return since when each passed check passes, in order of names; empty without times. Raises Malformed."""
     times = [whole({"passed_since": at}, "passed_since") for at in items(frame, "passed_since", MAX_CHECKS)]
     if times and len(times) != len(passed):
         raise Malformed(f"passed_since has {len(times)} entries for {len(passed)} checks")
-    equal: dict[int, int] = {}  # most checks of a node began to pass at once: one object for equal times
+    equal: dict[int, int] = {}  # most checks of a node began to pass at the same time: equal times share one object
     return tuple(equal.setdefault(at, at) for _, at in sorted(zip(passed, times, strict=False)))
 
 

@@ -1,7 +1,7 @@
 """Orders that an agent carries out, and their results: actions, sent as they are, and a look at another node's slurmd.
 
-Input is hostile until it is read. The order of a setup holds the whole cluster's resource_config
-and may be longer than a frame: it travels compressed, in parts.
+Input is hostile until it is read. The order of a setup holds the whole cluster's resource_config and may be longer than
+a frame: it travels compressed, in parts.
 """
 
 import base64
@@ -189,7 +189,7 @@ def _set_up_frames(order: SetUpNode) -> list[Frame]:
 
 @dataclass(slots=True)
 class SetUpParts:
-    """The parts of an order so far. A first part begins anew, whatever came before."""
+    """The parts of an order so far. A part with number 0 begins a new order, whatever came before."""
 
     _token: str = ""
     _got: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Seals: a MUNGE credential over a frame's digest, bound to this connection, its direction and its sequence number.
 
 A frame from another connection, or one that was reflected, replayed, reordered or changed, is refused. Heartbeats,
-which come far more often, are sealed the same way by a key that the head made for the connection.
+which come far more often, are sealed with a key that the head made for the connection.
 """
 
 import hashlib
@@ -59,8 +59,8 @@ class Sealer:
     async def verify(self, credential: object, payload: bytes) -> int:
         """Return the trusted user who made `credential` over `payload`.
 
-        Raises WrongClock if all is right but its maker's clock, else Permanent if there is none, Retryable without
-        munged.
+        Raises WrongClock if only its maker's clock is wrong, Permanent for any other bad or missing credential,
+        Retryable without munged.
         """
         if not isinstance(credential, str):
             raise Permanent("a frame has no credential")
@@ -108,14 +108,14 @@ class Beats:
     def seal(self, text: bytes) -> str:
         """Return the seal of the next heartbeat to send; empty without a key."""
         self._sent += 1
-        return _of(self._own, self._sent, text) if self._has_key else ""
+        return _seal_of(self._own, self._sent, text) if self._has_key else ""
 
     def check(self, seal: object, text: bytes) -> None:
         """Check the seal of the peer's next heartbeat. Raises Permanent if it is wrong."""
         self._received += 1
         if not self._has_key:
             return
-        right = _of(self._peers, self._received, text)
+        right = _seal_of(self._peers, self._received, text)
         if not (isinstance(seal, str) and seal.isascii() and hmac.compare_digest(seal, right)):
             raise Permanent("a heartbeat has no seal, or a wrong one")
 
@@ -129,7 +129,7 @@ def _keyed(key: bytes, role: PeerRole) -> "hashlib.blake2b":
     return hashlib.blake2b(key=key, person=role.value.encode(), digest_size=16)
 
 
-def _of(keyed: "hashlib.blake2b", number: int, text: bytes) -> str:
+def _seal_of(keyed: "hashlib.blake2b", number: int, text: bytes) -> str:
     """Return the seal of heartbeat `number`."""
     # Copying the keyed state halves the work.
     state = keyed.copy()

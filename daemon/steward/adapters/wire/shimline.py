@@ -27,7 +27,7 @@ _ESCAPED = re.compile(r"[ %]")
 
 
 class BadLine(Exception):
-    """A line is not of this protocol; the connection is closed without an answer."""
+    """A line that is not of this protocol; the connection is closed without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class OptedLine:
     elastic: Annotated[ElasticText, Sparse()] = ""
     """The value of `--elastic=` in the script of a run's base."""
     detached: Annotated[bool, Given()] = False
-    """A step whose srun did not wait for it (`--async`); its number is not known."""
+    """Whether the step's srun did not wait for it (`--async`); the step's number is then unknown."""
 
     @property
     def has_past(self) -> bool:
@@ -65,7 +65,7 @@ class ExitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """A line about the output file of an opted-in job's script, by its user's word; `size` is from before the job."""
+    """A line about the output file of an opted-in job's script, as its user claims; `size` is from before the job."""
 
     job: Job
     restart: Count
@@ -87,10 +87,15 @@ class AskLine:
     status: WaitStatus
     nodes: Annotated[Folded, Sparse()] = ""
     age: Annotated[Count | None, Sparse()] = None
+    """The seconds that the step had run; None: not known."""
     replay: Annotated[bool, Given()] = True
+    """Whether the step can run again; False if its input is gone."""
     own: Annotated[bool, Given()] = False
+    """Whether the step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Given()] = False
+    """Whether Slurm lost the batch script before it began."""
     script_unbegun: Annotated[bool, Given()] = False
+    """Whether a failure on the node came before the batch script could begin."""
 
 
 _OPTED, _ASK, _EXIT, _LOG = FrameCodec(OptedLine), FrameCodec(AskLine), FrameCodec(ExitLine), FrameCodec(LogLine)
@@ -127,16 +132,16 @@ def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
 
 
 def ok_line(words: Mapping[str, str]) -> bytes:
-    """Return the answer to `opted`: as many of `words` as there is room for, in order; non-ASCII text becomes `?`."""
+    """Return the answer to `opted`: as many of `words`, in order, as fit; non-ASCII text becomes `?`."""
     line = f"{_VERSION} ok"
     for key, value in words.items():
-        word = f" {key}={_plain(value)}"
+        word = f" {key}={_encoded(value)}"
         if len(line) + len(word) < MAX_LINE:
             line += word
     return f"{line}\n".encode("ascii")
 
 
-def _plain(text: str) -> str:
+def _encoded(text: str) -> str:
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", printable(text, MAX_LINE))
 
 

@@ -13,11 +13,11 @@ ASKED = b"steward/1 verdict\n"
 FINE = b"steward/1 fine\n"
 UNKNOWN = b"steward/1 unknown\n"
 MAX_ANSWER = 1024
-_TEXT = 300
+_MAX_TEXT = 300
 _BAD = re.compile(r"steward/1 bad severity=(?P<severity>[a-z]+) check=(?P<check>[!-~]+) text=(?P<text>[!-~]*)\n")
 _SEVERITIES = frozenset(one.value for one in Severity)
-_PLAIN = re.compile(r"[^!-$&-~]")
-"""Characters that are written as %XX: all but printable ASCII, and also space and percent sign."""
+_TO_ENCODE = re.compile(r"[^!-$&-~]")
+"""The characters that are written as %XX: space, percent sign and all that is not printable ASCII."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Fine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The answer that nothing is known of the node, and `why`."""
+    """The answer that the node's health is not known, and `why`."""
 
     why: str
 
@@ -63,21 +63,21 @@ def verdict_of(line: bytes) -> Verdict:
 
 def bad_line(severity: Severity, check: str, text: str) -> bytes:
     """Return the answer line of a node with a fault; `text` is untrusted, and cut."""
-    clean = "".join(c if " " <= c <= "~" else "?" for c in text[:_TEXT])
-    words = f"severity={severity.value} check={_plain(check)} text={_plain(clean)}"
+    clean = "".join(c if " " <= c <= "~" else "?" for c in text[:_MAX_TEXT])
+    words = f"severity={severity.value} check={_encoded(check)} text={_encoded(clean)}"
     return f"steward/1 bad {words}\n".encode("ascii")
 
 
-def _plain(text: str) -> str:
-    return _PLAIN.sub(lambda match: f"%{ord(match[0]):02X}", text)
+def _encoded(text: str) -> str:
+    return _TO_ENCODE.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 # The question to the agent of this node, from another process.
 
 LIMIT_S = 2.0
 """The time limit of the question. The agent answers from memory, in milliseconds, but a machine on which a job just
-died is busy (core files, many processes that end), and ft_launcher waits 60 s. An agent that takes longer than this is
-frozen, or the machine is."""
+died is busy (core files, many processes that end), and ft_launcher waits 60 s. An agent that takes longer is frozen,
+or its machine is."""
 
 
 def ask_verdict(agent: Path, *, limit_s: float = LIMIT_S) -> Verdict:
