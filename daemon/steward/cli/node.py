@@ -101,7 +101,7 @@ def _touch(
 
 
 def _ids(chosen: list[Json]) -> Json:
-    """Return the request's members that name the nodes: by instance id, or by logical id if there is none yet."""
+    """Return the request's members that name the nodes: by instance id; by logical id if there is no instance yet."""
     ids = [one["InstanceId"] for one in chosen if one["InstanceId"]]
     logical = [one["NodeLogicalId"] for one in chosen if not one["InstanceId"]]
     return ({"NodeIds": ids} if ids else {}) | ({"NodeLogicalIds": logical} if logical else {})

@@ -1,4 +1,4 @@
-"""What quotas need of Slurm: `steward quota setup` makes it, `steward quota doctor` looks for it.
+"""Prepare Slurm for quotas (`steward quota setup`), and look whether it is prepared (`steward quota doctor`).
 
 Both run where Slurm's commands work, as an administrator of Slurm.
 """
@@ -70,7 +70,7 @@ def doctor(context: Context, teams: tuple[str, ...]) -> None:
 
 
 def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
-    """Return whether each team may borrow."""
+    """Return the teams, each with whether it may borrow."""
     # No head is asked for named teams, so that none need run.
     for name in named:
         if why := why_no_team(name):
@@ -102,7 +102,6 @@ def _doors(slurm: CommandLineSlurm) -> Collection[Partition] | None:
     """Return the partitions, or None if they cannot be read."""
     try:
         return slurm.partitions().values()
-    # The other checks go on.
     except PortError:
         return None
 

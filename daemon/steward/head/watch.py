@@ -68,7 +68,7 @@ OVERDUE_S = 0.1
 PATIENCE_S = 1.0
 """How long to wait at least for the answer to a ping."""
 STALLS, LAGS, PONGS = 3.0, 3.0, 10.0
-"""Wait for a ping's answer at least this many times the agent's worst stall, our worst lag, the slowest other answer."""
+"""Wait for a ping's answer at least this many times the agent's worst stall, our worst lag, another's answer."""
 MOST = 2
 """If more agents are overdue at once, their silence has a common cause: none of them is given up early."""
 NEIGHBOURS, STRANGERS = 6, 6
