@@ -168,8 +168,7 @@ def order_of(document: Any, read: Read, *, who: str, arn: str, prune: bool, base
     """Return the order to apply a document.
 
     Each of its entries is an input of CreateComputeQuota, or of CreateClusterSchedulerConfig, without ClusterArn; a
-    quota
-    without a Name gets its team's name. Raises Refusal: one line with all errors of an entry.
+    quota without a Name gets its team's name. Raises Refusal: one line with all errors of an entry.
     """
     found = _outline(document)
     quotas = [_quota(entry, f"{QUOTAS}.{number}", read, arn) for number, entry in enumerate(found.get(QUOTAS, ()), 1)]

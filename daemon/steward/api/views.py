@@ -89,8 +89,7 @@ def breakers_view(draft: Draft) -> list[Json]:
     """Return the tripped breakers, the oldest first.
 
     `next_try` (Unix seconds) is when one repair is let through; None if a person must reset the breaker. `nodes` are
-    those
-    whose repair the breaker withholds; `now` says that in words.
+    those whose repair the breaker withholds; `now` says that in words.
     """
     found = sorted(draft.breakers.values(), key=lambda each: (each.tripped, each.scope))
     held = withheld(draft)

@@ -132,7 +132,7 @@ def follow(look: Callable[[], ProgressView], columns: Sequence[str], *, every_s:
 def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live | None, every_s: float) -> None:
     shown: set[tuple[str, ...]] = set()
     while True:
-        sight = _patiently(look)
+        sight = _look_or_wait(look)
         if sight is not None:
             shown = _show(sight, columns, view, shown)
             if sight.failed:
@@ -142,7 +142,7 @@ def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live
         time.sleep(every_s)
 
 
-def _patiently(look: Callable[[], ProgressView]) -> ProgressView | None:
+def _look_or_wait(look: Callable[[], ProgressView]) -> ProgressView | None:
     """Return the next view; None while the head restarts or this user's requests are throttled."""
     try:
         return look()

@@ -29,8 +29,7 @@ class Difference:
     """The difference between the file and the cluster, and the request that removes the difference.
 
     `lines` describe it for people. `members` is the request of `operation`, which is empty if there is nothing to
-    request.
-    `wanted` are the groups' sizes afterwards, `gone` the groups to delete, `tags` the tags to set.
+    request. `wanted` are the groups' sizes afterwards, `gone` the groups to delete, `tags` the tags to set.
     """
 
     lines: tuple[str, ...]

@@ -147,7 +147,7 @@ class HeadPlace:
 
     @property
     def url(self) -> str:
-        """Return the head's URL; elsewhere than on the controller that for login hosts, if there is one."""
+        """Return the head's URL; away from the controller the one for login hosts, if there is one."""
         http = self.http.replace("0.0.0.0:", "127.0.0.1:")
         controller = self.agent_head.rpartition(":")[0]
         if self.users_http and not is_here(controller):
@@ -178,8 +178,7 @@ def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
     """Return the head's address in the settings; the default one if there is no settings file.
 
     A login node may have no file. Raises ClickException for a named file that is missing, and for an unreadable one;
-    the
-    latter only if the address is needed, because a user who gives the head's URL needs no file.
+    the latter only if the address is needed, because a user who gives the head's URL needs no file.
     """
     where = settings_path(config, os.environ)
     if config is None and not where.exists():

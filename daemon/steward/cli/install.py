@@ -128,7 +128,7 @@ def uninstall(
     where = " and ".join([*([fold(hosts)] if hosts else []), *(["this machine"] if here else [])])
     if not yes:
         click.confirm(f"Remove Steward, its settings and its state from {where}?", abort=True)
-    _say_marked(context.client())
+    _warn_of_marked_nodes(context.client())
     shell = _shell(ssh, sudo=sudo)
     if hosts:
         _end(_each(hosts, lambda host: shell(host, REMOVE, b"", _WORK_S), "removed", at_once), "removed")
@@ -231,7 +231,7 @@ def _await_first(client: Client, host: str, shell: Shell) -> None:
 
 
 def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:
-    """Return the agents' hosts, of those that are Slurm nodes, that did not connect within `limit_s`.
+    """Return those of the hosts' Slurm nodes whose agents do not connect within `limit_s` seconds.
 
     Raises HeadError.
     """
@@ -250,7 +250,7 @@ def _is_connected(node: dict[str, object]) -> bool:
     return isinstance(agent, dict) and bool(agent["connected"])
 
 
-def _say_marked(client: Client) -> None:
+def _warn_of_marked_nodes(client: Client) -> None:
     """Name the nodes that Steward took out: they stay out, and an admin must give them back."""
     try:
         marked = [node["name"] for node in client.array("/v1/nodes") if node["ours"]]

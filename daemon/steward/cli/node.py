@@ -97,7 +97,7 @@ def _touch(
         line(f"Accepted for {len(accepted)} of {len(chosen)} nodes.")
     else:
         _follow(client, cluster, accepted, is_done)
-    _tell_failures(answer)
+    _raise_failures(answer)
 
 
 def _ids(chosen: list[Json]) -> Json:
@@ -118,7 +118,7 @@ def _follow(client: Client, cluster: str, accepted: list[Json], is_done: _IsDone
     follow(look, _COLUMNS)
 
 
-def _tell_failures(answer: Json) -> None:
+def _raise_failures(answer: Json) -> None:
     """Raise HeadError if the answer refuses some nodes."""
     failed = [*answer.get("Failed", []), *answer.get("FailedNodeLogicalIds", [])]
     lines = [

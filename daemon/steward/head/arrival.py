@@ -14,8 +14,8 @@ from steward.model.observed import AgentView
 from steward.model.setting_types import AddressRule
 
 _QUIET_S = 600.0
-_TWICE, _TWICE_S = 5, 60.0
-"""If the agent of one machine connects anew `_TWICE` times within this time, two agents run there."""
+_RECONNECTS, _RECONNECTS_S = 5, 60.0
+"""If the agent of one machine connects anew `_RECONNECTS` times within this time, two agents run there."""
 _MAX_REFUSED = 1000
 
 
@@ -79,8 +79,8 @@ class AgentAdmission:
         """Look up the node's addresses."""
         if self._rule is AddressRule.OFF:
             return
-        # An agent on a known address of its node is not kept waiting for a name server: the node's names are
-        # looked up later.
+        # An agent on a known address of its node is not kept waiting for a name server: the node's names are looked up
+        # later.
         if place.is_here or self._origins.is_at_home(hello.node, place.address):
             self._origins.look_up_later(hello.node)
             return
@@ -117,16 +117,16 @@ class AgentAdmission:
         if other is not None:
             self._tell(_conflict(claim, other, now))
         elif claim.origin is Origin.STRANGE and before is not None and before != claim.place:
-            self._tell(_move(claim, before, now))
+            self._tell(_moved_address(claim, before, now))
 
     def again(self, claim: Claim, now: float) -> None:
         """Note that the same machine connected although its agent was not late; report two agents if that repeats."""
         # One such connection is a broken one; many are a second agent, and each agent takes the other's place.
-        times = self._again.setdefault(claim.hello.node, deque(maxlen=_TWICE))
+        times = self._again.setdefault(claim.hello.node, deque(maxlen=_RECONNECTS))
         times.append(now)
-        if len(times) == _TWICE and now - times[0] <= _TWICE_S:
+        if len(times) == _RECONNECTS and now - times[0] <= _RECONNECTS_S:
             del self._again[claim.hello.node]
-            self._tell(_twice(claim, now))
+            self._tell(_two_agents(claim, now))
 
     def note_clock(self, node: NodeName, place: PeerAddress, behind_s: float, now: float) -> None:
         """Report that the node's agent is refused for its wrong clock, at most once in `_QUIET_S`."""
@@ -208,7 +208,7 @@ def _wrong_clock(node: NodeName, behind_s: float, now: float) -> Event:
     return _warning("agent.clock", node, text, now)
 
 
-def _twice(claim: Claim, now: float) -> Event:
+def _two_agents(claim: Claim, now: float) -> Event:
     node = claim.hello.node
     text = (
         f"two agents run as {node} at {claim.place.address} and take each other's connection: end one of them "
@@ -217,7 +217,7 @@ def _twice(claim: Claim, now: float) -> Event:
     return _warning("agent.twice", node, text, now)
 
 
-def _move(claim: Claim, before: PeerAddress, now: float) -> Event:
+def _moved_address(claim: Claim, before: PeerAddress, now: float) -> Event:
     text = (
         f"{claim.hello.node} connects from {claim.place.address}, before from {before.address}; neither Slurm nor the "
         "provider knows that address: see head.agent_addresses"

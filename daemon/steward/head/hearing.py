@@ -177,7 +177,7 @@ class Hearing:
         """Keep a frame about one job."""
         match frame["t"]:
             case "ask":
-                self._asked(link, frame)
+                self._take_ask(link, frame)
             case "withdraw":
                 self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
             case "opted":
@@ -191,7 +191,7 @@ class Hearing:
             case "bundle":
                 self._keep_piece(link.node, bundle_of(frame))
             case "exits":
-                self._exited(link.node, exits_of(frame, link.node, self._clock.now()))
+                self._take_exits(link.node, exits_of(frame, link.node, self._clock.now()))
             case "facts?":
                 self._questions.ask(link, facts_wanted_of(frame))
             case other:
@@ -213,7 +213,7 @@ class Hearing:
             self._left_out.add((node, type))
             log.warning("%s", why, extra={"node": node})
 
-    def _asked(self, link: Link, frame: Frame) -> None:
+    def _take_ask(self, link: Link, frame: Frame) -> None:
         """Take a shim's request; its deadline counts from its arrival, by our clock."""
         ask = replace(ask_of(frame, link.node), at=self._clock.now())
         about = {"node": link.node, "job": ask.job}
@@ -227,7 +227,7 @@ class Hearing:
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
         self._ring()
 
-    def _exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
+    def _take_exits(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
         """Take the ends of tasks on a node."""
         # Only decisions on requests use them: if no shim of the job waits, they need no turn.
         is_news = self._roster.exited(node, exits)

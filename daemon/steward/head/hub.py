@@ -55,9 +55,9 @@ It is more than there are agents: an agent that is sent away comes again, which 
 _MAX_FREELY = 300
 """How many connections may each hold 64 KiB of our memory before they have proved who they are.
 
-If this many wait, each address may hold only a few more, and a newcomer may send only a little (`SHORT_HELLO`).
-Some agents do not wait when asked to, and would give up before one processor can greet this many. If this many of
-them come, no more connections are taken, because all work on them would be in vain.
+If this many wait, each address may hold only a few more, and a newcomer may send only a little (`SHORT_HELLO`). Some
+agents do not wait when asked to, and would give up before one processor can greet this many. If this many of them wait
+at once, no more connections are taken, because all work on them would be in vain.
 """
 _CROWD = 32
 """If more connections than this wait, each agent is asked to wait longer for its handshake than it does by itself."""
@@ -91,8 +91,8 @@ class Hub:
         `keep_log` gets the output of nodes' setups, `keep_bundle` the stacks of jobs' tasks. `facts` returns a resumed
         job's past, which only the nodes in `nodes_of` are told. All of them are called in the loop's thread and must
         not block. `defaults` and `warning` are sent to every agent. `origins` knows the nodes' addresses, `addresses`
-        is the rule for them. `examine` asks the second witness about an agent in doubt. `handshake_s` is the usual
-        time limit of a handshake.
+        is the rule for them. `examine` asks the second witness about an agent in doubt. `handshake_s` is the usual time
+        limit of a handshake.
         """
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
@@ -265,7 +265,7 @@ class Hub:
                 self._sealer,
                 self._terms,
                 first=lambda hello: self._admission.prepare(hello, place),
-                misread=lambda node: self._misread(node, place),
+                misread=lambda node: self._note_unreadable_hello(node, place),
                 apart=lambda node, behind_s: self._note_clock(node, place, behind_s),
                 gate=self._gate,
                 address=place.address,
@@ -280,7 +280,7 @@ class Hub:
         finally:
             self._greeting.leave(link)
 
-    def _misread(self, node: NodeName, place: PeerAddress) -> None:
+    def _note_unreadable_hello(self, node: NodeName, place: PeerAddress) -> None:
         """Note that an agent is alive and will connect again: it proved itself, but its hello was unreadable."""
         if _NODE.match(node) and self._admission.may_be(node, place):
             self._roster.dialled(node, self._clock.now())
@@ -363,8 +363,8 @@ L = TypeVar("L", bound=Greeted)
 class Greeting(Generic[L]):
     """The connections in their handshake.
 
-    There are at most `most` of them. Once there are `freely`, one address may have `few`.
-    If there is no place for a newcomer, the first rule that fits is used:
+    There are at most `most` of them. Once there are `freely`, one address may have `few`. If there is no place for a
+    newcomer, the first rule that fits is used:
     - drop the oldest silent connection from its own address (any user of a node can hold connections from there, and
       the node's agent must come through)
     - if another address holds two more connections, drop the newest of that address
@@ -421,14 +421,14 @@ class Greeting(Generic[L]):
 
     def _make_room(self, host: str) -> bool:
         """Drop a connection for a newcomer from this address; return whether that was possible."""
-        one = next((link for link in self._of.get(host, ()) if not link.has_spoken), None) or self._of_crowd(host)
+        one = next((link for link in self._of.get(host, ()) if not link.has_spoken), None) or self._surplus(host)
         if one is None:
             return False
         self.leave(one)
         one.close("too many connections from its address")
         return True
 
-    def _of_crowd(self, host: str) -> L | None:
+    def _surplus(self, host: str) -> L | None:
         """Return the newest connection of the fullest address, if that holds two more than `host` does; else None."""
         size = max(self._sizes, default=0)
         if len(self._of.get(host, ())) + 1 >= size:

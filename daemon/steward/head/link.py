@@ -102,7 +102,7 @@ class Owner(Protocol):
         """Note that the connection is over. Called once, and only for an adopted link."""
 
 
-class _Turns:
+class _FrameQueue:
     """A queue of frames that are worked on one by one, with a task only while frames wait."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ Greet = Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable
 
 
 async def _greeted(greet: Greet, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Do the handshake of a new connection. The stream reader calls this without the link."""
+    """Do the handshake of a new connection. asyncio calls this without the link."""
     link = writer.transport.get_protocol()
     if isinstance(link, Link):
         await link.greeted(greet(link, reader, writer), writer)
@@ -148,8 +148,8 @@ async def _greeted(greet: Greet, reader: asyncio.StreamReader, writer: asyncio.S
 class Link(asyncio.StreamReaderProtocol):
     """One agent's connection.
 
-    `greet` gets a stream reader and writer for the handshake; the reader is given only the bytes of the first frame.
-    No reference cycle is left once the connection is over: Python collects cyclic garbage rarely in the head
+    `greet` gets a stream reader and writer for the handshake; the reader is given only the bytes of the first frame. No
+    reference cycle is left once the connection is over: Python collects cyclic garbage rarely in the head
     (`suit_many_nodes`), and users may open thousands of connections.
     """
 
@@ -164,7 +164,7 @@ class Link(asyncio.StreamReaderProtocol):
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
         self._seals: Seals | None = None
-        self._incoming, self._outgoing = _Turns(), _Turns()
+        self._incoming, self._outgoing = _FrameQueue(), _FrameQueue()
         self.node = NodeName("")
         self.incarnation: Incarnation | None = None
         self.heard = 0.0
@@ -312,7 +312,7 @@ class Link(asyncio.StreamReaderProtocol):
                 at, seal = number(frame, "sent" if asks else "lives"), frame.get("seal")
                 if "leaves" in frame:
                     word = number(frame, "leaves")
-                    self._let_leave(times(at, word), seal, word)
+                    self._take_leave(times(at, word), seal, word)
                 else:
                     self._take_beat(Beat(at, times(at), seal, asks))
             elif frame["t"] == REFUSES:
@@ -330,7 +330,7 @@ class Link(asyncio.StreamReaderProtocol):
         if beat.asks:
             self._write(reply(beat.written, now, self._seals.beats.seal(b"%s,%s" % (beat.written, now))))
 
-    def _let_leave(self, written: bytes, seal: object, word: float) -> None:
+    def _take_leave(self, written: bytes, seal: object, word: float) -> None:
         """Close the connection of an agent that was told to end."""
         # The message is sealed like a heartbeat, because other seals take too long to open.
         if self._seals is not None and self._is_sealed(self._seals, seal, written):

@@ -1,7 +1,7 @@
 """Compare the addresses of agents' connections with those that Slurm and the provider know for the nodes.
 
-Only names that Slurm knows are resolved, never one that an agent alone gave. An unknown address alone counts against
-no agent.
+Only names that Slurm knows are resolved, never one that an agent alone gave. An unknown address alone counts against no
+agent.
 """
 
 import asyncio

@@ -67,8 +67,7 @@ class Roster:
         """Note an accepted connection; return the view of the live agent that it replaces; None if it replaces none.
 
         The replaced agent is of another incarnation. Raises Superseded for an incarnation that was replaced before,
-        unless it
-        is `restored`: the agent that replaced it was not on the node's own address.
+        unless it is `restored`: the agent that replaced it was not on the node's own address.
         """
         with self._lock:
             if restored:
@@ -159,7 +158,11 @@ class Roster:
                 reported_at=now,
                 checked_at=max(view.checked_at, min(asked or 0.0, now)),
             )
-            return asked is not None or not view.reported_at or _essence(report.findings) != _essence(view.findings)
+            return (
+                asked is not None
+                or not view.reported_at
+                or _without_times(report.findings) != _without_times(view.findings)
+            )
 
     def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
         """Take the state of the node's setup; return whether it is news. A repeated report keeps its first time."""
@@ -215,7 +218,7 @@ class Roster:
             before = next((one for one in view.elastic if one.run == word.run), None)
             others = tuple(one for one in view.elastic if one.run != word.run)[-(_RUNS_KEPT - 1) :]
             self._views[node] = replace(view, elastic=(*others, word))
-            return before is None or _standing(before) != _standing(word)
+            return before is None or _without_progress(before) != _without_progress(word)
 
     def has_told(self, node: NodeName, bundle: str) -> None:
         """Note that the node's part of a bundle has arrived in full."""
@@ -258,12 +261,12 @@ def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool
     return [(one.job, one.restart, one.step is None, one.quiet_s > 0) for one in jobs]
 
 
-def _essence(findings: tuple[Finding, ...]) -> list[Finding]:
+def _without_times(findings: tuple[Finding, ...]) -> list[Finding]:
     """Return the findings without their times, which are no news."""
     return [replace(finding, at=0.0, passed_at=0.0, good_since=0.0) for finding in findings]
 
 
-def _standing(word: ElasticWord) -> ElasticWord:
+def _without_progress(word: ElasticWord) -> ElasticWord:
     """Return the report without its times and, while the run is running, without its step."""
     step = word.step if word.state is not Activity.RUNNING else None
     return replace(word, step=step, saved_step=None, consumed=None, at=0.0)

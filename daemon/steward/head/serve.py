@@ -312,9 +312,8 @@ def _hold(descriptor: int, directory: Path) -> None:
 # How Python runs the head, whose memory is pictures of thousands of nodes, made anew in every turn.
 #
 # Measured with 1,200 nodes on two busy cores (`make bench-capacity`): the slowest read of the API in a hundred took 300
-# to
-# 390 ms with Python's defaults, and 90 ms with these values. The cause was collections of cyclic garbage, up to 440 ms
-# each. The head makes little cyclic garbage: a picture is freed when the next one takes its place.
+# to 390 ms with Python's defaults, and 90 ms with these values. The cause was collections of cyclic garbage, up to 440
+# ms each. The head makes little cyclic garbage: a picture is freed when the next one takes its place.
 
 _TURN_S = 0.001
 """How long a computing thread may run before another one has its turn (Python's default: 5 ms)."""
@@ -322,8 +321,8 @@ _GARBAGE = (50_000, 10, 500)
 """Thresholds of Python's three generations of garbage: new objects before a collection of the young generation,
 young collections before one of the middle generation, and middle ones before one of all.
 
-The middle generation is collected soon: connections that strangers open and close leave garbage that often survives
-the young one.
+The middle generation is collected soon: connections that strangers open and close leave garbage that often survives the
+young one.
 """
 
 _MALLOC = ((-8, 2), (-3, 1 << 17), (-1, 1 << 18))

@@ -14,8 +14,8 @@ from pathlib import Path
 GREW = 64 << 20
 """A growth by this many bytes is worth a full collection of garbage.
 
-A full collection stops the process, on a busy machine for seconds in which no agent is answered. So memory that is
-free already is returned first, which stops nothing.
+A full collection stops the process, on a busy machine for seconds in which no agent is answered. So memory that is free
+already is returned first, which stops nothing.
 """
 EVERY_S = 300.0
 

@@ -109,7 +109,7 @@ class Wheel(Generic[T]):
         self._buckets: dict[int, set[T]] = {}
 
     def add(self, thing: T, due: float) -> None:
-        """Add a thing, which `turn` returns within two ticks after `due`, or at the next turn if it is due already."""
+        """Add a thing, which `turn` returns within a tick after `due`, or at the next turn if it is due already."""
         bucket = max(int(due / self.tick_s) + 1, self._turned + 1)
         self._buckets.setdefault(bucket, set()).add(thing)
 
@@ -183,7 +183,7 @@ class Watch:
         self._overdue: set[Link] = set()
         self._doubts: set[asyncio.Task[None]] = set()
         self._stalls: dict[NodeName, tuple[float, float]] = {}
-        self._order: tuple[float, list[NodeName]] = (float("-inf"), [])
+        self._ordered_names: tuple[float, list[NodeName]] = (float("-inf"), [])
 
     def now(self) -> float:
         """Return the seconds in which this process was awake."""
@@ -250,7 +250,7 @@ class Watch:
             self._wheel.add(link, link.heard + link.late_after_s)
         else:
             if now - link.told >= link.late_after_s:
-                self._tell(link)
+                self._tell_roster(link)
             self._wheel.add(link, link.heard + self._overdue_after(link))
 
     def _overdue_after(self, link: Link) -> float:
@@ -268,11 +268,11 @@ class Watch:
         self._stalls[link.node] = (max(now - link.heard - link.interval_s, self._stall(link.node, now)), now)
         was_late, link.is_late = link.is_late, False
         link.heard = now
-        self._tell(link)
+        self._tell_roster(link)
         if was_late:
             self._ring()
 
-    def _tell(self, link: Link) -> None:
+    def _tell_roster(self, link: Link) -> None:
         """Tell the roster when the agent was last heard."""
         link.told = link.heard
         self._roster.heard(link.node, self._last_heard(link), link.skew_s)
@@ -289,7 +289,7 @@ class Watch:
     # Doubt
 
     def _begin_doubt(self, link: Link) -> None:
-        """Ping the agent and others, unless no second witness can be asked or too many agents are overdue."""
+        """Note an overdue beat; begin to doubt its agent, unless it cannot be examined or many are overdue."""
         self._overdue.add(link)
         link.is_watched = True
         if self._examine is None or not link.can_pong or len(self._overdue) > MOST:
@@ -343,8 +343,8 @@ class Watch:
 
     def _names(self) -> list[NodeName]:
         """Return the nodes' names as people count them: n2 before n10."""
-        at, names = self._order
+        at, names = self._ordered_names
         if self.now() > at + _ORDER_KEPT_S or len(names) != len(self._links):
             names = sorted(self._links, key=lambda name: (len(name), name))
-            self._order = (self.now(), names)
+            self._ordered_names = (self.now(), names)
         return names

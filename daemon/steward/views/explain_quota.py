@@ -235,7 +235,7 @@ def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> s
 
 
 def _shares(ruling: UnitRuling, turn: Turn) -> list[str]:
-    """Return the line about the order among teams that borrow; empty if the job's team borrows nothing."""
+    """Return the line about the order among teams that borrow; empty if the share of the job's team is 0."""
     share, _ = turn.ledger.rank(ruling.unit.team)
     if not share:
         return []

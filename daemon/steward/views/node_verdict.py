@@ -106,7 +106,7 @@ def _unwatched(why: Why) -> NodeVerdict:
 
 
 def _talked_of(draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes of which memory, or the settings of API groups, have a record."""
+    """Return the nodes of which memory or the API's groups have a record."""
     cases = (case.node for case in draft.cases.values())
     stand_ins = (case.stand_in for case in draft.cases.values() if case.stand_in is not None)
     deeps = (name for run in draft.deeps.values() for name in (*run.nodes, *run.results))

@@ -1,8 +1,8 @@
 """Decide which events become messages, when each is sent, and its text. Pure: a channel's state in, its next state out.
 
 Texts of events are hostile: in messages they are data, never markup. The first event of its key is sent at once, and
-further ones within the window become one message at its end. A failed message is tried again a few times. No message
-is ever sent about notifications themselves.
+further ones within the window become one message at its end. A failed message is tried again a few times. No message is
+ever sent about notifications themselves.
 """
 
 import json

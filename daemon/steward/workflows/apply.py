@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = {Lane.COMMENTS: 1, Lane.LIMITS: 4, Lane.LOOKS: 4, Lane.MACHINES: 8, Lane.BACKUPS: 8}
 """Threads of each lane. Comments get one: they are not urgent."""
-_ONE_OF_THEM = (STALE, REFUSED)
+_REJECTS_BATCH = (STALE, REFUSED)
 """Outcomes with which Slurm rejects a whole batch for some of its actions. Halving the batch finds these."""
 _COMMENTS_S = 0.5
 """How long the answers of one turn may wait for comments in all: a user's jobs can fail by the hundred."""
@@ -43,16 +43,14 @@ def batches(actions: Sequence[Action]) -> list[Batch]:
     """Group actions that one Slurm command can do for many nodes, so that a thousand of them do not take minutes.
 
     The order is kept, except that an action may join an earlier batch of its kind. It joins none that lies before an
-    action
-    about a job or a partition (an answer promises that the actions before it were done), nor before another action
-    about
-    the same node. An action about a job or a partition itself joins only the batch right before it.
+    action about a job or a partition (an answer promises that the actions before it were done), nor before another
+    action about the same node. An action about a job or a partition itself joins only the batch right before it.
     """
     found: list[list[Action]] = []
     open_at: dict[Hashable, int] = {}
     touched: dict[NodeName, int] = {}
     for action in actions:
-        kind, nodes = _kind(action), row_of(action).nodes(action)
+        kind, nodes = _call_key(action), row_of(action).nodes(action)
         least = len(found) - 1 if nodes is None else max((touched.get(node, 0) for node in nodes), default=0)
         at = open_at.get(kind, -1)
         if kind is None or at < max(least, 0):
@@ -66,7 +64,7 @@ def batches(actions: Sequence[Action]) -> list[Batch]:
     return [tuple(batch) for batch in found]
 
 
-def _kind(action: Action) -> Hashable | None:
+def _call_key(action: Action) -> Hashable | None:
     """Return the key of the actions that can share a call with this one; None if it needs its own."""
     groups_by = row_of(action).groups_by
     return (type(action), groups_by(action)) if groups_by is not None else None
@@ -162,22 +160,22 @@ class Applier:
             if lane is not None and not is_awaited:
                 self._start(self._pools[lane], batch, seen)
             elif refusal := kept.refusal(first):
-                ended += self._tell(batch, NOT_TRIED, refusal)
+                ended += self._log_outcomes(batch, NOT_TRIED, refusal)
                 kept.note(batch, NOT_TRIED, 0.0)
             else:
                 began = self._monotonic()
-                outcome, error = self._try(first, partial(self._do, batch, seen))
-                if len(batch) > 1 and outcome in _ONE_OF_THEM:
+                outcome, error = self._try(first, partial(self._call_ports, batch, seen))
+                if len(batch) > 1 and outcome in _REJECTS_BATCH:
                     middle = len(batch) // 2
                     waiting.extendleft((batch[middle:], batch[:middle]))
                     continue
-                ended += self._tell(batch, outcome, error)
+                ended += self._log_outcomes(batch, outcome, error)
                 kept.note(batch, outcome, took_s := self._monotonic() - began)
                 comments_s += took_s if is_awaited else 0.0
             alive()
         self._journal.keep(ended)
 
-    def _do(self, batch: Batch, seen: Observed) -> None:
+    def _call_ports(self, batch: Batch, seen: Observed) -> None:
         """Make the call of a batch, and report which records it touched."""
         try:
             take_effect(self._ports, batch, seen)
@@ -197,11 +195,10 @@ class Applier:
         """Carry out a slow batch and write its outcome."""
         door = row_of(batch[0]).door
         try:
-            outcome, error = self._try(batch[0], lambda: self._do(batch, seen))
-            ended = self._tell(batch, outcome, error)
+            outcome, error = self._try(batch[0], lambda: self._call_ports(batch, seen))
+            ended = self._log_outcomes(batch, outcome, error)
             # The outcome of a look may be lost, because an old look is repeated anyway. Written at once, a thousand
-            # lost
-            # nodes would be a thousand writes to the disk.
+            # lost nodes would be a thousand writes to the disk.
             write = self._journal.record if door is Door.MACHINES else self._journal.keep
             write(ended)
         finally:
@@ -216,27 +213,27 @@ class Applier:
         try:
             call()
         except PortError as error:
-            return _word(error), str(error) or type(error).__name__
+            return _outcome_of(error), str(error) or type(error).__name__
         except Exception as error:
             log.exception("%s failed unexpectedly", kind_of(first))
             return ERROR, f"{type(error).__name__}: {error}"
         return "done", ""
 
-    def _tell(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
+    def _log_outcomes(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
         """Log the outcome of each action, and return each action with the text for the journal."""
         for action in batch:
             self._journal.told(action, outcome, error)
         in_slurm = row_of(batch[0]).door in (Door.SLURM, Door.ACCOUNTING)
-        has_word = in_slurm or (outcome == REFUSED and _is_of_group(batch[0]))
+        has_word = in_slurm or (outcome == REFUSED and _is_launch_for_group(batch[0]))
         return [(action, recorded(outcome, error) if has_word else error) for action in batch]
 
 
-def _is_of_group(action: Action) -> bool:
+def _is_launch_for_group(action: Action) -> bool:
     """Return whether the action is a launch for a group: its outcome says whether another try can ever work."""
     return isinstance(action, LaunchInstance) and action.case is None
 
 
-def _word(error: PortError) -> str:
+def _outcome_of(error: PortError) -> str:
     """Return the outcome's word for an error."""
     if isinstance(error, Stale):
         return STALE

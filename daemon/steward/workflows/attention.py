@@ -79,8 +79,7 @@ class Attention:
     - `unseen`: Slurm may have a deep check's job whose number is not known yet
     - `hurried`: a shim waits, or an agent was lost a moment ago, so reads without urgency should wait a few seconds
     - `lost`: when the last of these agents was lost (Unix s; 0: none). Jobs that got its node since the last sweep are
-      not
-      known yet
+      not known yet
     """
 
     asked: Subject
@@ -98,13 +97,13 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     nodes = {case.node for case in memory.cases.values() if case.is_open and not case.waits_for_person}
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
     nodes |= {slot.node for slot in memory.slots.values() if slot.step not in _RESTING} | silent
-    jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.places)
+    jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _jobs_on(nodes, memory, known.places)
     jobs |= _elastic_jobs(memory, known.jobs) | _signalled(memory, known.jobs)
     deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
-    jobs |= _parts(jobs, known.jobs) | deeps
+    jobs |= _het_parts(jobs, known.jobs) | deeps
     for id in jobs:
-        nodes |= _places(id, memory, known.jobs, now)
-    nodes |= _beside(silent, memory, known)
+        nodes |= _nodes_of(id, memory, known.jobs, now)
+    nodes |= _nodes_of_hit_runs(silent, memory, known)
     new = {one.job: one.at for one in known.opted if _is_new(one, known)}
     lost = max((_just_lost(view, now) for view in known.views.values() if not view.is_heard), default=0.0)
     about = Subject(nodes=frozenset(nodes), jobs=frozenset(jobs))
@@ -115,7 +114,7 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
 def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
     """Return the jobs with all their parts, and the nodes of their present and last runs."""
     jobs = frozenset(ids)
-    jobs |= _parts(jobs, known.jobs)
+    jobs |= _het_parts(jobs, known.jobs)
     runs = (known.jobs[id].nodes for id in jobs if id in known.jobs)
     remembered = (memory.jobs[id].nodes | memory.jobs[id].parts for id in jobs if id in memory.jobs)
     return Subject(nodes=frozenset().union(*runs, *remembered), jobs=jobs)
@@ -133,7 +132,7 @@ def _is_open(mem: JobMemory, now: float) -> bool:
     return mem.promised is not None or is_held or is_raised or is_still or mem.lent is not None
 
 
-def _here(nodes: set[NodeName], memory: Memory, places: Places) -> set[JobId]:
+def _jobs_on(nodes: set[NodeName], memory: Memory, places: Places) -> set[JobId]:
     """Return the jobs that run or clean up on these nodes, as Slurm shows them and as remembered."""
     if not nodes:
         return set()
@@ -142,13 +141,13 @@ def _here(nodes: set[NodeName], memory: Memory, places: Places) -> set[JobId]:
     return there | {mem.id for mem in runs if not nodes.isdisjoint(mem.nodes)}
 
 
-def _parts(ids: Iterable[JobId], jobs: Mapping[JobId, Job]) -> set[JobId]:
+def _het_parts(ids: Iterable[JobId], jobs: Mapping[JobId, Job]) -> set[JobId]:
     """Return all parts of the heterogeneous jobs to which these jobs belong."""
     leaders = {job.het_job_id for id in ids if (job := jobs.get(id)) is not None and job.het_job_id is not None}
     return {id for id, job in jobs.items() if job.het_job_id in leaders} if leaders else set()
 
 
-def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) -> frozenset[NodeName]:
+def _nodes_of(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) -> frozenset[NodeName]:
     """Return the job's nodes that matter now: those kept for it, and those on which its last run cleans up."""
     mem, job = memory.jobs.get(id), jobs.get(id)
     if mem is None:
@@ -160,9 +159,9 @@ def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) ->
     return kept | lent | (mem.nodes | mem.parts if cleans_up or is_recent else frozenset())
 
 
-def _beside(silent: set[NodeName], memory: Memory, known: Known) -> set[NodeName]:
+def _nodes_of_hit_runs(silent: set[NodeName], memory: Memory, known: Known) -> set[NodeName]:
     """Return all nodes of the small runs on silent nodes: the decision about a run needs each node of it."""
-    here = _here(silent, memory, known.places)
+    here = _jobs_on(silent, memory, known.places)
     runs = ((memory.jobs[id], known.jobs.get(id)) for id in here if id in memory.jobs)
     found = (mem.nodes | mem.parts | (job.nodes if job else frozenset()) for mem, job in runs)
     return {node for nodes in found if len(nodes) <= _SMALL_RUN for node in nodes}
@@ -186,7 +185,7 @@ def _elastic_jobs(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
 
 def _signalled(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
     """Return the jobs that were signalled and are in their grace time before an eviction."""
-    # A job that ends in that time must be requeued at once, while scancel can still reach it.
+    # A job that ended in that time is requeued at once, so that its user's scancel still reaches it.
     going = ((id, each.yielding) for id, each in memory.quota_jobs.items())
     return {id for id, eviction in going if eviction is not None and eviction.due is not None and id in jobs}
 

@@ -35,8 +35,7 @@ class Pace:
     """How often to sweep.
 
     Sweeps may take `share` of the time. The pause between two is `most_s` at most (seconds), or `least_s` if that is
-    longer.
-    Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both.
+    longer. Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both.
     """
 
     least_s: float = 5.0

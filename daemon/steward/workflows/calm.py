@@ -17,12 +17,11 @@ _Subject = tuple[str, object, object]
 
 
 @dataclass(slots=True)
-class _Told:
+class _Repeats:
     """The events of one kind and subject.
 
     `paid`: each event that passed moves this time `EACH_S` further (monotonic). `left`, `last`: how many events were
-    left
-    out, and the newest of them.
+    left out, and the newest of them.
     """
 
     paid: float
@@ -38,13 +37,13 @@ class Calm:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._told: dict[_Subject, _Told] = {}
+        self._told: dict[_Subject, _Repeats] = {}
 
     def let(self, events: Iterable[Event]) -> list[Event]:
         """Return the events to write: those that pass, and the newest left-out event of each subject that is due."""
         now = self._monotonic()
         found = [event for event in events if self._is_let(event, now)]
-        found.extend(self._late(now))
+        found.extend(self._due_again(now))
         if len(self._told) > MOST_SUBJECTS:
             self._told = {key: one for key, one in self._told.items() if one.paid > now or one.left}
         return found
@@ -53,7 +52,7 @@ class Calm:
         """Return whether the event passes; if it does not, count it."""
         if event.level is Level.ERROR:
             return True
-        told = self._told.setdefault((event.kind, event.job, event.node if event.job is None else None), _Told(now))
+        told = self._told.setdefault((event.kind, event.job, event.node if event.job is None else None), _Repeats(now))
         paid = max(told.paid, now)
         if told.left or paid - now > (AT_ONCE - 1) * EACH_S:
             told.left, told.last = told.left + 1, event
@@ -61,7 +60,7 @@ class Calm:
         told.paid = paid + EACH_S
         return True
 
-    def _late(self, now: float) -> list[Event]:
+    def _due_again(self, now: float) -> list[Event]:
         """Return the newest left-out event of each kind and subject that is due again, with the number left out."""
         found = []
         for told in self._told.values():

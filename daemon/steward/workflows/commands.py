@@ -57,7 +57,7 @@ Command = PauseOrder | ResumeActions | ResetBreakers | ArmCheck | Order
 
 
 @dataclass(slots=True)
-class _Given:
+class _WaitingCommand:
     """A command that waits for the cycle, and its answer."""
 
     command: Command
@@ -71,17 +71,16 @@ class Commands:
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        self._waiting: queue.SimpleQueue[_Given] = queue.SimpleQueue()
-        self._taken: list[_Given] = []
+        self._waiting: queue.SimpleQueue[_WaitingCommand] = queue.SimpleQueue()
+        self._taken: list[_WaitingCommand] = []
 
     def give(self, command: Command, timeout_s: float = 20.0) -> OrderAnswer:
         """Give a command, and return its answer once the change is in the store.
 
         Raises Refusal if it cannot be carried out, and Permanent if the head failed at it; either way nothing was
-        changed.
-        Raises Retryable if the answer takes too long: the command may still be carried out.
+        changed. Raises Retryable if the answer takes too long: the command may still be carried out.
         """
-        given = _Given(command)
+        given = _WaitingCommand(command)
         self._waiting.put(given)
         self._ring()
         if not given.done.wait(timeout_s):

@@ -53,7 +53,7 @@ class Confirmer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Generic[T]):
-    """A plan, or what `think` made, and the picture that it was made from."""
+    """A result of `think`, and the picture that it was made from."""
 
     seen: Observed
     thought: T
@@ -80,7 +80,7 @@ def decide(
         if confirmed.same:
             return Decided(seen=confirmed.seen, thought=thought)
         seen = reader.confirm_all(confirmed.seen) if number == ROUNDS - 1 else confirmed.seen
-        _tell(plan.actions, seen)
+        _log_next_plan(plan.actions, seen)
     seen = replace(seen, slurm=Freshness.OLD)
     return Decided(seen=seen, thought=think(seen))
 
@@ -99,7 +99,7 @@ def _answered(
     return seen, thought
 
 
-def _tell(actions: Sequence[Action], seen: Observed) -> None:
+def _log_next_plan(actions: Sequence[Action], seen: Observed) -> None:
     """Log why the plan is made again, or which actions are withheld."""
     if seen.slurm is Freshness.FRESH:
         log.debug("planned again: what was read last differs from what the plan was made on")

@@ -147,7 +147,7 @@ class Cycle:
         while not self._stopping.is_set():
             began = time.monotonic()
             wait_s = self._guarded_turn(rung)
-            self._alive()
+            self._tell_alive()
             rest_s = rest.after(began, time.monotonic())
             self._stopping.wait(rest_s)
             rung = self._wait(wait_s - rest_s)
@@ -192,12 +192,12 @@ class Cycle:
             raise
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
-            self._stand(str(error))
+            self._note_failed_turn(str(error))
         except Exception as error:
             log.exception("the cycle failed; open cases: %s", self._open_cases())
-            self._stand(f"an error in the head ({type(error).__name__}: {error}); its log shows where")
+            self._note_failed_turn(f"an error in the head ({type(error).__name__}: {error}); its log shows where")
         else:
-            self._go_on()
+            self._note_good_turn()
             self._publish(snapshot)
             return self._due_in(snapshot)
         finally:
@@ -219,7 +219,7 @@ class Cycle:
             else:
                 return
 
-    def _stand(self, why: str) -> None:
+    def _note_failed_turn(self, why: str) -> None:
         """Note that a turn failed; report it by an event once failures last for `_TELL_S`."""
         now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
         since = now if self._decides else self._failing.since
@@ -228,7 +228,7 @@ class Cycle:
             event = Event(at=now, kind="head.standstill", text=self._failing.text(now), level=Level.ERROR)
             self._is_told = self._parts.journal.tell(event)
 
-    def _go_on(self) -> None:
+    def _note_good_turn(self) -> None:
         """Note that a turn went well; report readiness after the first good turn, and the end of a long standstill."""
         if self._decides:
             return
@@ -249,7 +249,7 @@ class Cycle:
             busy=self._is_busy(),
             memory=before,
             failures=parts.journal.failures(),
-            alive=self._alive,
+            alive=self._tell_alive,
         )
         self._note(seen.at)
         seen = replace(seen, done=parts.journal.done())
@@ -263,7 +263,7 @@ class Cycle:
         self.latest = snapshot  # before the orders are answered: their senders see the result in their next read
         parts.commands.committed()
         marks.append(time.monotonic())
-        parts.applier.apply(plan.actions, seen, self._alive)
+        parts.applier.apply(plan.actions, seen, self._tell_alive)
         marks.append(time.monotonic())
         return replace(snapshot, phases=_phases(marks, rung))
 
@@ -344,7 +344,7 @@ class Cycle:
         parts, memory = self._parts, self._memory
         return memory is None or bool(parts.agents.asks()) or is_busy(memory, parts.clock.now())
 
-    def _alive(self) -> None:
+    def _tell_alive(self) -> None:
         """Tell the service manager that the head is alive, with its status."""
         self._parts.notifier.alive(self._status())
 

@@ -205,8 +205,7 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Do
     """Judge the controller's plugstack.conf, for as long as no node has reported whether Slurm loads the shim.
 
     `text` is None if the file cannot be read. `is_new`: no agent has ever connected, so the install may not have come
-    to the
-    plugin yet.
+    to the plugin yet.
     """
     remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
     if is_new and "steward" not in (text or ""):
@@ -294,8 +293,8 @@ def _refusing(whys: Mapping[NodeName, str]) -> DoctorLine:
 def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[DoctorLine]:
     """Judge the addresses from which agents connect.
 
-    `moved`: nodes whose agents connect from an address that neither Slurm nor the provider knows for them.
-    `unknown`: nodes without a known address.
+    `moved`: nodes whose agents connect from an address that neither Slurm nor the provider knows for them. `unknown`:
+    nodes without a known address.
     """
     if not moved and unknown:
         return [ok("addresses", f"no address is known to compare with, or none is wanted: {_names(sorted(unknown))}")]

@@ -31,8 +31,7 @@ class Site:
     """The settings of a cluster.
 
     `config` is as `scontrol show config` prints it; `gres` is of every node; `teams` have a quota. `partitions` is None
-    if
-    not known.
+    if not known.
     """
 
     picture: Accounting
@@ -229,16 +228,16 @@ def _team(site: Site, team: str) -> list[DoctorLine]:
     if users := users_apart(picture, team):
         text = f"{len(users)} of its users have a list of QOS of their own, without those of the team: "
         found.append(warn(topic, text + ",".join(users)[:200], remedy_for(users, team)))
-    found += _way_around(picture, team)
-    found += _doors(site, team)
-    strangers = sorted(a.account for a in picture.associations if not a.user and _has_theirs(a.qos, team, a.account))
+    found += _other_qos(picture, team)
+    found += _closed_partitions(site, team)
+    strangers = sorted(a.account for a in picture.associations if not a.user and _may_use_qos(a.qos, team, a.account))
     if strangers and not _is_below(picture, strangers, team):
         text = f"accounts that are not of the team may use its QOS: {', '.join(strangers)[:200]}"
         found.append(warn(topic, text, f"sacctmgr modify account where name=... set qos-={','.join(names)}"))
     return found or [ok(topic, "account, QOS and users are as they should be")]
 
 
-def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
+def _other_qos(picture: Accounting, team: str) -> Iterator[DoctorLine]:
     """Yield a line if the team's users may also submit in QOS of the site."""
     has, mine = picture.of_account(team), {guaranteed_qos(team), borrowed_qos(team)}
     if has is not None and mine & has.qos and (others := sorted(has.qos - mine)):
@@ -251,7 +250,7 @@ def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
         yield warn(f"team {team}", text, f"sacctmgr modify account where name={team} set qos-={names}")
 
 
-def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
+def _closed_partitions(site: Site, team: str) -> Iterator[DoctorLine]:
     """Yield lines about partitions that refuse the team's jobs for their QOS or account.
 
     A partition that takes only other accounts is reported only if no partition takes the team.
@@ -266,22 +265,22 @@ def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
         elif _refuses_account(site.picture, each.accounts, team):
             closed.append(each)
         elif refused := [name for name in _qos_of(site.picture, team) if each.qos.refuses(name)]:
-            line = _changed("Qos", each.qos, refused)
+            line = _admitting_words("Qos", each.qos, refused)
             text = f"partition {each.name} refuses QOS {', '.join(refused)}: the team's jobs there do not start"
             yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
-        elif passed := _passed_by(each.own_qos, site.picture, team):
+        elif passed := _overruled_limits(each.own_qos, site.picture, team):
             whose = f"partition {each.name} (QOS {each.own_qos})"
             text = f"the limits of {passed} of {whose} count there in the team's place"
             names = ",".join(_qos_of(site.picture, team))
             yield warn(topic, text, f"sacctmgr modify qos where name={names} set flags+=OverPartQOS")
     if closed and len(closed) == len(site.partitions or ()):
         for each in closed:
-            line = _changed("Accounts", each.accounts or Admission(), [team])
+            line = _admitting_words("Accounts", each.accounts or Admission(), [team])
             text = f"partition {each.name} refuses account {team}, and no other takes it: its jobs do not start"
             yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
 
 
-def _passed_by(partitions: str, picture: Accounting, team: str) -> str:
+def _overruled_limits(partitions: str, picture: Accounting, team: str) -> str:
     """Return the team's limits that do not count in a partition with this QOS, whose limits come first."""
     there, found = picture.qos.get(partitions), set[str]()
     for name in _qos_of(picture, team):
@@ -307,7 +306,7 @@ def _refuses_account(picture: Accounting, accounts: Admission, team: str) -> boo
     return next(above, None) is None
 
 
-def _changed(kind: str, has: Admission, names: Collection[str]) -> str:
+def _admitting_words(kind: str, has: Admission, names: Collection[str]) -> str:
     """Return the setting of the partition that lets these names in."""
     if has.allow:
         return f"Allow{kind}={','.join([*sorted(has.allow), *names])}"
@@ -315,7 +314,7 @@ def _changed(kind: str, has: Admission, names: Collection[str]) -> str:
     return f"Deny{kind}={','.join(rest)}" if rest else f"(without Deny{kind})"
 
 
-def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:
+def _may_use_qos(qos: Collection[str], team: str, account: str) -> bool:
     """Return whether `account` is not the team's own but may use the team's QOS."""
     return account != team and any(name in (guaranteed_qos(team), borrowed_qos(team)) for name in qos)
 

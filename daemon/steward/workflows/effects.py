@@ -119,8 +119,7 @@ class Lane(Enum):
     """The threads that carry out slow actions beside the cycle.
 
     Each lane has its own threads, so that a hanging action blocks no other lane, least of all the look at a node that
-    may
-    be dead.
+    may be dead.
     """
 
     COMMENTS = "comments"

@@ -97,8 +97,8 @@ class Journal:
         self._later: dict[Key, Action] = {}
         self._later_since = 0.0
         self._calm = Calm()
-        self._failures = _Kept(lambda: MappingProxyType(dict(store.failures())))
-        self._done = _Kept(lambda: store.done(BackUpNode.__name__))
+        self._failures = _CachedRead(lambda: MappingProxyType(dict(store.failures())))
+        self._done = _CachedRead(lambda: store.done(BackUpNode.__name__))
 
     def load(self) -> Memory:
         """Return the memory that the last head left. Raises Retryable."""
@@ -182,7 +182,7 @@ class Journal:
             self._done.is_stale = True
 
 
-class _Kept(Generic[T]):
+class _CachedRead(Generic[T]):
     """The result of `read`, kept until any thread marks it stale, even during the read."""
 
     def __init__(self, read: Callable[[], T]) -> None:

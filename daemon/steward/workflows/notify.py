@@ -97,7 +97,7 @@ class ChannelWorker:
         Raises PortError of the store.
         """
         now, rule = self._clock.now(), self.channel.rule
-        state = self._taken(now)
+        state = self._with_new_events(now)
         message = notify.due(state, rule, now)
         if message is not None:
             self._try(state, message)
@@ -105,7 +105,7 @@ class ChannelWorker:
         at = notify.next_due(state, rule, now)
         return _IDLE_S if at is None else min(max(at - now, 0.05), _IDLE_S)
 
-    def _taken(self, now: float) -> ChannelState:
+    def _with_new_events(self, now: float) -> ChannelState:
         """Return the state after all new events; write it if its queue changed or its cursor is far ahead."""
         state = self._state or self._loaded()
         while True:
@@ -134,7 +134,7 @@ class ChannelWorker:
         for one in found.queue:
             if one.number not in kept:
                 text = f"{one.last.kind} was being sent when the head ended; it may not have arrived"
-                self._say(text, "notify.unsure", Level.WARNING)
+                self._report(text, "notify.unsure", Level.WARNING)
         return state
 
     def _try(self, state: ChannelState, message: Message) -> None:
@@ -157,9 +157,9 @@ class ChannelWorker:
     def _give_up(self, message: Message, error: str) -> None:
         """Report that a message was not sent and is given up."""
         what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
-        self._say(f"{what} was not sent: {error}", "notify.failed", Level.ERROR)
+        self._report(f"{what} was not sent: {error}", "notify.failed", Level.ERROR)
 
-    def _say(self, text: str, kind: str, level: Level) -> None:
+    def _report(self, text: str, kind: str, level: Level) -> None:
         """Report an event about the channel."""
         told = f"channel {self.channel.rule.name}: {text}"
         self._tell(Event(at=self._clock.now(), kind=kind, text=told, level=level))

@@ -76,7 +76,7 @@ class Observer:
         self._instances: NewsLook[Mapping[InstanceId, Instance]] | None = None
         if provider is not None:
             self._instances = NewsLook("the instances", provider.instances, pool, clock, bell.ring, self._listed)
-        self._changed = self._parted = self._listing_needed = 0.0
+        self._changed = self._partitions_changed = self._listing_needed = 0.0
         self._set_back: SetBack | None = None
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
@@ -93,7 +93,8 @@ class Observer:
         """
         self._changed = self._clock.now()
         if subject is None or subject == Subject():
-            self._parted = self._changed  # an empty subject: something other than a node or a job was changed
+            # an empty subject: something other than a node or a job was changed
+            self._partitions_changed = self._changed
         self._records.changed(subject)
 
     def listing_needed(self) -> None:
@@ -120,7 +121,7 @@ class Observer:
         self._gres.look()
         about = attention(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
-        slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
+        slurm = self._records.look(about, asked=asked, anew=self._slurmctld_started(), busy=busy, alive=alive)
         instances = self._instances.last if self._instances else None
         partitions = self._partitions.last
         reservations = self._reservations.last
@@ -201,7 +202,7 @@ class Observer:
             job_times=jobs.times,
         )
 
-    def _began_anew(self) -> float:
+    def _slurmctld_started(self) -> float:
         """Return a time at which slurmctld had surely started; 0 if unknown. It may forget records when it starts.
 
         Partitions tell the start in whole seconds, so one second is added.
@@ -231,7 +232,7 @@ class Observer:
         now = self._clock.now()
         matter = partitions_matter(memory, now)
         every = self._patience.partitions if matter else self._patience.partitions_seldom
-        changed = self._parted if matter else 0.0
+        changed = self._partitions_changed if matter else 0.0
         if self._records.may_wait(now) and self._partitions.fresh(changed):
             return
         if (matter or has_marked(memory) or memory.quotas) and not self._partitions.fresh(max(now - every, changed)):

@@ -23,8 +23,7 @@ class Setup:
     """The parts that quotas need and Slurm lacks.
 
     `conf`: lines for slurm.conf. `accounts`, `qos`: names to make. `teams`: accounts that may not use their QOS yet,
-    with
-    these QOS.
+    with these QOS.
     """
 
     conf: tuple[str, ...]

@@ -160,11 +160,11 @@ class Records:
             Errand(self.nodes, nodes),
             Errand(self.jobs, jobs),
         ]
-        return self._freshness() if self._await(errands, alive) else self._old()
+        return self._freshness() if self._await(errands, alive) else self._freshness_after_failure()
 
     def _wanted(self, about: Attention, anew: float, now: float) -> tuple[Wanted[NodeName], Wanted[JobId]]:
         """Return the nodes and jobs that the turn needs, and since when they must have been read."""
-        nodes_since, jobs_since = self._whole(self.nodes, anew, now), self._whole(self.jobs, anew, now)
+        nodes_since, jobs_since = self._whole_since(self.nodes, anew, now), self._whole_since(self.jobs, anew, now)
         recent = now - self._patience.sweep_busy.every(self.jobs.cost_s)
         if about.unseen:
             jobs_since = recent if jobs_since is None else max(jobs_since, recent)
@@ -187,7 +187,7 @@ class Records:
         recent = now - self._patience.sweep_busy.every(book.cost_s)
         return _also(_by_name_or_all(urgent, size, max(urgent.values(), default=recent)), recent)
 
-    def _whole(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
+    def _whole_since(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
         """Return since when the whole book must have been read; None if records by name are enough."""
         times = book.page.times
         # The book was never read, or its last sweep failed or is too old.
@@ -213,8 +213,7 @@ class Records:
         if self._hurried_since is None or cost_s <= self._patience.dear:
             return due
         # When a repair begins, the pace quickens, and a sweep is late at once. It waits for the end of the hurry all
-        # the
-        # same, but not longer than the quiet pace allows.
+        # the same, but not longer than the quiet pace allows.
         return min(max(due, self._hurried_since), swept + self._patience.sweep.every(cost_s)) + _HURRY_S
 
     def may_wait(self, now: float) -> bool:
@@ -264,9 +263,9 @@ class Records:
     def _freshness(self) -> Freshness:
         """Return the freshness after a good read: that of the sweeps."""
         is_good = all(not book.sweep.failed and book.page.times.swept > 0.0 for book in self._books)
-        return Freshness.FRESH if is_good else self._old()
+        return Freshness.FRESH if is_good else self._freshness_after_failure()
 
-    def _old(self) -> Freshness:
+    def _freshness_after_failure(self) -> Freshness:
         """Return the freshness after a failed read: OLD, or ABSENT if a book was never read."""
         has_all = all(book.page.times.swept > 0.0 for book in self._books)
         return Freshness.OLD if has_all else Freshness.ABSENT
@@ -274,8 +273,8 @@ class Records:
     def _forget_touched(self) -> None:
         """Forget changed records that were read again since the change."""
         with self._lock:
-            self._touched_nodes = _still(self._touched_nodes, self.nodes)
-            self._touched_jobs = _still(self._touched_jobs, self.jobs)
+            self._touched_nodes = _not_read_since(self._touched_nodes, self.nodes)
+            self._touched_jobs = _not_read_since(self._touched_jobs, self.jobs)
 
 
 def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) -> dict[K, float]:
@@ -283,7 +282,7 @@ def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) ->
     return {key: max(since, touched.get(key, 0.0)) for key in keys}
 
 
-def _still(touched: dict[K, float], book: Book[K, Any]) -> dict[K, float]:
+def _not_read_since(touched: dict[K, float], book: Book[K, Any]) -> dict[K, float]:
     """Return the changed records that were not read again since the change."""
     stale = book.page.stale(touched)
     return {key: at for key, at in touched.items() if key in stale}

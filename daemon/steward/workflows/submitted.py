@@ -107,7 +107,7 @@ class Submitted:
             return
         self._unread.pop(key, None)
         if read.mode is not None:
-            self._words[key] = _word(job, self._ran.get(job.id), read.mode, read.at)
+            self._words[key] = _as_report(job, self._ran.get(job.id), read.mode, read.at)
 
     def _is_due(self, read: _Read) -> bool:
         """Return whether a failed read is due again."""
@@ -140,7 +140,7 @@ def was_started(job: Job) -> bool:
     return job.state is not JobState.UNKNOWN and bool(job.nodes)
 
 
-def _word(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
+def _as_report(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
     """Return the option as a report on the job's newest run; that of a waiting job is the run before its requeue."""
     restart = max(job.restarts - 1, 0) if job.is_pending else job.restarts
     nodes = ran.nodes if ran is not None and ran.restarts == restart else job.nodes

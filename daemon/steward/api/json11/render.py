@@ -15,8 +15,7 @@ def render(shape: Shape | None, answer: Mapping[str, Any]) -> dict[str, Any] | N
     """Return the body of an answer; None for an operation without output. Times are Unix seconds.
 
     A member that is None is left out; so is an empty list if the model requires at least one item. Raises Misshapen for
-    an
-    unknown member, a missing required one, a wrong type or an unknown enum value.
+    an unknown member, a missing required one, a wrong type or an unknown enum value.
     """
     if shape is None:
         if answer:

@@ -50,8 +50,7 @@ class PageRoute:
     """A page with its path, template and view.
 
     The page's heading is `title`, followed by the name from the path, if any. A `heavy` page may take long: it is made
-    in
-    a turn of its own, and is not refreshed while it is open.
+    in a turn of its own, and is not refreshed while it is open.
     """
 
     path: str

@@ -50,8 +50,7 @@ class Place:
     """The grid of the nodes of one group, or of the same partitions.
 
     `names` lists the nodes of the cells in Slurm's notation, in the order of the cells; empty if such a list would
-    change
-    their order.
+    change their order.
     """
 
     title: str
