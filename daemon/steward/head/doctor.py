@@ -43,7 +43,7 @@ LOG = "`journalctl -u stewardd -n 50` says why"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityPlace:
-    """Where partitions of API groups may be made: our include file, and partitions lent by the site.
+    """The places for partitions of API groups: our include file, and partitions lent by the site.
 
     `dynamic`: nodes may register themselves.
     """

@@ -128,7 +128,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """Where setup logs and bundles go: they are not kept in memory. Neither function may block."""
+    """The receivers of setup logs and bundles, which are not kept in memory. Neither may block."""
 
     log: Callable[[NodeName, LogChunk], None]
     bundle: Callable[[NodeName, BundlePiece], None]

@@ -53,7 +53,7 @@ _MAX_GREETING = 12_000
 It is more than there are agents: an agent that is sent away comes again, which costs both sides more than a wait.
 """
 _MAX_FREELY = 300
-"""How many connections may each hold 64 KiB of our memory before they have proved who they are.
+"""How many connections may each hold 64 KiB of our memory before their agents have proved themselves.
 
 If this many wait, each address may hold only a few more, and a newcomer may send only a little (`SHORT_HELLO`). Some
 agents do not wait when asked to, and would give up before one processor can greet this many. If this many of them wait

@@ -34,7 +34,7 @@ Resolve = Callable[[str], frozenset[str]]
 
 
 class Origin(Enum):
-    """Where a connection comes from."""
+    """The origin of a connection."""
 
     OWN = "own"
     """An address of the node, or of the head's own host, where root controls the head anyway."""

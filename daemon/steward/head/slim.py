@@ -39,7 +39,7 @@ def give_back() -> None:
 
 
 class Slim:
-    """A look that returns memory now and then. The size left after each return counts as the usual size."""
+    """The return of memory now and then. The size that is left each time counts as the usual size."""
 
     def __init__(
         self,

@@ -252,7 +252,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is not None and fault is None and is_orphan(node, draft):
-        return []  # told where its mark is
+        return []  # `_drained_by_us` tells it
     if node is None or fault is None:
         return ["No faults found; no repair open."]
     withheld = why_withheld(node, fault, draft)

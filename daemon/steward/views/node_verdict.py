@@ -1,4 +1,4 @@
-"""Give each node one word, with its evidence, since when it holds, and the next step: the same on every page."""
+"""Give each node its verdict, one word with evidence, begin and next step: the same on every page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

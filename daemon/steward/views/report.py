@@ -210,7 +210,7 @@ def out_of_service_s(case: Case, window: Window) -> float:
 
 
 def grouped(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> Mapping[str, Sums]:
-    """Return the sums of the jobs that have the same name."""
+    """Return the sums of the jobs for each value of `name`."""
     parts: defaultdict[str, list[Segment]] = defaultdict(list)
     for one in ledgers:
         parts[name(one)] += one.segments

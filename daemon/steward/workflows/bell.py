@@ -1,4 +1,4 @@
-"""The bell that wakes the cycle."""
+"""Wake the cycle."""
 
 import threading
 import time

@@ -32,7 +32,7 @@ A sweep that took longer than its records can cost was slowed by a busy machine.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to sweep.
+    """The pace of sweeps.
 
     Sweeps may take `share` of the time. The pause between two is `most_s` at most (seconds), or `least_s` if that is
     longer. Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both.

@@ -62,7 +62,7 @@ class ClockSetBack(Exception):
 
 
 class Rest:
-    """How long the cycle rests between two turns, so that constant bells do not use up a whole core.
+    """The cycle's rest between two turns, so that constant bells do not use up a whole core.
 
     Rest is a debt: each turn owes a share of its time, and time without a turn pays. Times are monotonic seconds.
     """

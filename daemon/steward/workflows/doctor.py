@@ -24,7 +24,7 @@ _LONGEST = 300
 
 
 class Health(Enum):
-    """How well a thing is."""
+    """The state of a judged thing."""
 
     OK = "ok"
     WARN = "warn"

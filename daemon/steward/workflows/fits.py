@@ -1,4 +1,4 @@
-"""Slurm's answers to the questions of plans, kept for a while."""
+"""Ask Slurm the questions of plans, and keep the answers for a while."""
 
 import logging
 from collections.abc import Mapping, Sequence

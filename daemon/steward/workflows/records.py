@@ -46,7 +46,7 @@ For more records a sweep costs less.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a cycle waits for Slurm, and how often other things are read, in seconds.
+    """The time limits of a cycle's wait for Slurm, and the periods of other reads, in seconds.
 
     - `usual`, `asked`: the limit of the wait; `asked` while a shim waits
     - `partitions_seldom`: while partitions only show slurmctld's last start and the limits of jobs
@@ -261,7 +261,7 @@ class Records:
                 self._ring()
 
     def _freshness(self) -> Freshness:
-        """Return the freshness after a good read: that of the sweeps."""
+        """Return the freshness after a good read: FRESH if the last sweeps succeeded, too."""
         is_good = all(not book.sweep.failed and book.page.times.swept > 0.0 for book in self._books)
         return Freshness.FRESH if is_good else self._freshness_after_failure()
 

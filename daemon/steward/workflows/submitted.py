@@ -141,7 +141,7 @@ def was_started(job: Job) -> bool:
 
 
 def _as_report(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
-    """Return the option as a report on the job's newest run; that of a waiting job is the run before its requeue."""
+    """Return the option as a report on the job's newest run; for a waiting job the run before its requeue."""
     restart = max(job.restarts - 1, 0) if job.is_pending else job.restarts
     nodes = ran.nodes if ran is not None and ran.restarts == restart else job.nodes
     return OptedIn(job=job.id, uid=job.user_id, mode=mode, restart=restart, at=at, ran_on=nodes)
