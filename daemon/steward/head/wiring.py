@@ -66,7 +66,7 @@ from steward.workflows.snapshot import Snapshot
 BUNDLES = "bundles"
 """The folder of bundles in the head's state_dir."""
 BUSY_SWEEP_S, LONGEST_SWEEP_S = 1.0, 60.0
-"""The longest time between two cycles while something is open, and between two reads of all nodes and jobs."""
+"""Seconds: the longest between two cycles while work is open, the longest between two sweeps of nodes or jobs."""
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
 _FORGET_EVERY_S = 10.0

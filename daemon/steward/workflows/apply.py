@@ -42,9 +42,9 @@ _HUNG = {
 def batches(actions: Sequence[Action]) -> list[Batch]:
     """Group actions that one Slurm command can do for many nodes, so that a thousand of them do not take minutes.
 
-    The order is kept, except that an action may join an earlier batch of its kind. It joins none that lies before an
-    action about a job or a partition (an answer promises that the actions before it were done), nor before another
-    action about the same node. An action about a job or a partition itself joins only the batch right before it.
+    The order is kept, except that an action may join an earlier batch of its kind. It joins none that lies before
+    another action about the same node, nor before a barrier: an action whose `Row.nodes` is None, such as a requeue (an
+    answer promises that the actions before it were done). A barrier itself joins only the batch right before it.
     """
     found: list[list[Action]] = []
     open_at: dict[Hashable, int] = {}
@@ -71,7 +71,7 @@ def _call_key(action: Action) -> Hashable | None:
 
 
 class Promises:
-    """Failed actions of a plan, by the promises to shims that they break.
+    """Failed actions of a plan, by the promises to shims that they break, and doors whose commands hang.
 
     An answer tells a shim that its job was requeued or its bad nodes taken out: it must not be sent if that failed. An
     action whose wish is already met (`stale`) counts as done.

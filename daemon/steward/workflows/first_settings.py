@@ -1,4 +1,4 @@
-"""Make the first settings file of a site, for `steward init`, from what Slurm says; give the reason of each guess."""
+"""Make the first settings file of a site, for `steward init`, from what Slurm says, with the reason of each guess."""
 
 import json
 import re

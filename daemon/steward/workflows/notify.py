@@ -128,7 +128,7 @@ class ChannelWorker:
         return ChannelState(cursor=last[-1][0] if last else 0)
 
     def _resumed(self, found: ChannelState) -> ChannelState:
-        """Return the state to go on from; report each message that may not have arrived."""
+        """Return the state to go on from; report each dropped message that may have arrived or not."""
         state = notify.resumed(found)
         kept = {one.number for one in state.queue}
         for one in found.queue:

@@ -1,4 +1,4 @@
-"""Keep Slurm's nodes and jobs from turn to turn; read each as often as it is needed.
+"""Keep Slurm's nodes and jobs from turn to turn, each read as often as it is needed.
 
 A hung Slurm must not hang Steward: reads run beside the cycle. After a time limit, a shorter one if a shim waits, the
 picture is OLD and the cycle continues. The next turn uses the late answer, unless its records were changed or asked
