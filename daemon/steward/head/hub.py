@@ -45,7 +45,10 @@ log = logging.getLogger(__name__)
 
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
-"""Heartbeats a second in all. One costs 66 us, mostly of kernel and asyncio: 1.7 % of a core (tests/bench/heartbeats.py)."""
+"""Heartbeats a second in all: one costs 66 us, mostly in the kernel and asyncio, all 1.7 % of a core.
+
+Measured by tests/bench/heartbeats.py.
+"""
 _MAX_LINKS = 20_000
 _MAX_GREETING = 12_000
 """The most connections in their handshake.
