@@ -94,7 +94,7 @@ class AgentAdmission:
         return self._origin(node, place) is not Origin.ANOTHERS
 
     def judge(self, hello: Hello, place: PeerAddress, alive: AgentView | None, now: float) -> Claim:
-        """Return the claim if the agent is believed. Raises ArrivalRefused, after an event.
+        """Return the claim if the agent is believed. Raises ArrivalRefused, after an event if that is news.
 
         `alive` is the view of the agent that has the name and is not late.
         """
