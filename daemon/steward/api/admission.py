@@ -1,9 +1,8 @@
-"""Admission of requests: meant for this head, with a body bounded in size and time, at a limited rate per caller.
+"""Admit requests: meant for this head, with a body bounded in size and time, at a limited rate per caller.
 
-A signed change is carried out once: a listener on the network cannot replay it.
-
-A page in an administrator's browser can point its own name at our address (DNS rebinding) and would then read what is
-open on loopback. A request that was signed for another endpoint is refused.
+A page in an administrator's browser can point its own name at our address (DNS rebinding), and would then read what is
+open on loopback. A signed change is carried out once, so that a listener on the network cannot replay it; a request
+that was signed for another endpoint is refused.
 """
 
 import asyncio
@@ -39,16 +38,16 @@ def own_names(*configured: str) -> frozenset[str]:
 
 
 def path_of(request: Request) -> str:
-    """Return the path by which the page was chosen, and for which a proof must be made."""
-    # not `request.url`: some versions of Starlette take a part of the caller's Host for a part of the path
+    """Return the path for which the route was chosen and the proof must be made."""
+    # Not `request.url`: some versions of Starlette take a part of the caller's Host header for a part of the path.
     return str(request.scope["path"])
 
 
 class OwnHosts:
     """A middleware that refuses requests addressed to another host name (421).
 
-    An IP address is always accepted: a browser's page cannot have one as its name. So is a request without Host: no
-    browser sends one.
+    An IP address is always accepted, because a page in a browser cannot have one as its name; so is a request without
+    Host, because no browser sends one.
     """
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
@@ -77,7 +76,7 @@ def _without_port(host: str) -> str:
 
 
 READ_S = 30.0
-"""A body must arrive within this time: a caller that stops sending must not hold its connection forever."""
+"""Time limit for a body: a caller that stops sending must not hold its connection forever."""
 _MAX_BODY = 65536
 _MAX_WORD = 400
 _MAX_DIGITS = 18
@@ -90,7 +89,7 @@ class TooLong(Exception):
 async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> bytes:
     """Return the body of a request.
 
-    Raises TooLong beyond `most` bytes, TimeoutError, or ClientDisconnect if the caller disconnects before the end.
+    Raises TooLong beyond `most` bytes, TimeoutError, or ClientDisconnect if the caller leaves before the end.
     """
     if _is_declared_longer(request, most):
         raise TooLong
@@ -104,8 +103,8 @@ async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> b
 
 
 def _is_declared_longer(request: Request, most: int) -> bool:
-    """Return whether the Content-Length header exceeds `most`, so that the body is refused before it arrives."""
-    # the HTTP server rejects a Content-Length that is not a number; the digits are bounded so that `int` stays cheap
+    """Return whether the Content-Length header exceeds `most`: such a body is refused before it arrives."""
+    # The HTTP server rejects a Content-Length that is not a number; the digits are bounded so that `int` stays cheap.
     declared = request.headers.get("content-length", "")
     return declared.isdecimal() and int(declared[:_MAX_DIGITS]) > most
 
@@ -123,9 +122,9 @@ async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
 
 
 async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
-    """Return the name of a caller who may change things, and the body.
+    """Return the login name of a caller who may change things, and the body.
 
-    Raises HTTPException, and as `Gatekeeper.admit` does.
+    Raises HTTPException for a bad body, Refused without valid proof, Retryable if munged does not answer.
     """
     body = await read_body(request)
     proof = request.headers.get("authorization", "")
@@ -141,9 +140,9 @@ def json_of(body: bytes) -> Any:
 
 
 def words_of(body: bytes) -> Mapping[str, str]:
-    """Return the texts of a body such as `{"why": "..."}`; none if the body is empty.
+    """Return the texts of a body such as `{"why": "..."}`; empty for an empty body.
 
-    Raises HTTPException for other bodies.
+    Raises HTTPException for any other body.
     """
     given = json_of(body) if body else {}
     if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
@@ -156,7 +155,7 @@ _MAX_SEEN = 65_536
 
 
 BURST_S = 2.0
-"""A caller may make the calls of this many seconds at once."""
+"""A caller may make as many calls at once as its rate allows in this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +182,7 @@ def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
 
 
 class CallerLimits:
-    """The rate limits of each caller; safe to use from several threads.
+    """The rate limits of each caller. Thread-safe.
 
     Beyond `_MAX_BUCKETS` the callers seen least recently are forgotten.
     """
@@ -215,10 +214,10 @@ class CallerLimits:
 
 
 class Replays:
-    """The signatures that were accepted; safe to use from several threads.
+    """The signatures that were accepted. Thread-safe.
 
-    Each is remembered for twice `skew_s`: as long as its timestamp can be valid. Beyond `_MAX_SEEN` the oldest is
-    forgotten here, but not by `first_use` (see StorePort), which also knows the signatures accepted before a restart.
+    Each is remembered for twice `skew_s`, as long as its timestamp can be valid. Beyond `_MAX_SEEN` the oldest ones are
+    forgotten here but not in the store: `first_use` (StorePort) also knows those accepted before a restart.
     """
 
     def __init__(self, *, skew_s: float, now: Callable[[], float], first_use: Callable[[str, float], bool]) -> None:
@@ -229,7 +228,7 @@ class Replays:
     def take(self, signature: str) -> None:
         """Accept a signature once.
 
-        Raises ApiError if it was accepted before, Retryable if it cannot be stored: the change must not be carried out
+        Raises ApiError if it was accepted before, Retryable if it cannot be stored; the change must not be carried out
         then.
         """
         with self._lock:
@@ -238,7 +237,7 @@ class Replays:
             if not is_known:
                 self._seen[signature] = self._now()
         if is_known or not self._first_use(signature, self._now() + self._keep_s):
-            # after this code SDKs sign anew: two equal requests of one second have the same signature
+            # After this code SDKs sign anew: two equal requests within one second have the same signature.
             raise ApiError(Code.THROTTLED, "A request with this very signature was taken before: sign it anew.")
 
     def _forget(self) -> None:

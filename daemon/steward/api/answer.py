@@ -1,4 +1,4 @@
-"""Our JSON answers: ASCII, so that a user's text in them steers no terminal that shows them."""
+"""Answer with JSON in ASCII, so that a user's text in it steers no terminal that shows it."""
 
 from typing import Any
 

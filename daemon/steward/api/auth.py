@@ -1,4 +1,4 @@
-"""Permission to change things: a MUNGE credential made for this very request by root, SlurmUser or an admin."""
+"""Permit a change only to root, SlurmUser or an admin, by a MUNGE credential made for this very request."""
 
 import pwd
 
@@ -17,10 +17,10 @@ class Unproved(Refused):
 
 
 class Gatekeeper:
-    """A check of callers by MUNGE credentials.
+    """A check of callers by their MUNGE credentials.
 
-    A credential is valid once on this host: munged refuses replays. If it names a cluster, it is valid for `cluster`
-    only.
+    A credential is valid once on this host, because munged refuses replays. If it names a cluster, it is valid for
+    `cluster` only.
     """
 
     def __init__(self, munge: MungePort, allowed: frozenset[int], cluster: str = "") -> None:
@@ -38,9 +38,9 @@ class Gatekeeper:
         return identity.user
 
     def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
-        """Return whether the caller of a page open to all has proved to be `owner` or an admin.
+        """Return whether the caller of a page that is open to all proved to be `owner` or an admin.
 
-        A bad proof is not an error: the caller may still read what all may read.
+        A bad proof is no error: the caller may still read what all may read.
         """
         try:
             asker = self.asker(authorization, method, path)
@@ -51,13 +51,13 @@ class Gatekeeper:
     def asker(self, authorization: str, method: str, path: str) -> Asker:
         """Return the caller of a page that is not open to all.
 
-        Raises Unproved, Refused, or Retryable as `admit` does.
+        Raises Unproved without a credential, Refused for a bad one, Retryable if munged does not answer.
         """
         uid = self._maker(_credential(authorization, "yourself"), payload(method, path, b""))
         return Asker(uid=uid, is_admin=uid in self._allowed)
 
     def identify(self, credential: str, carries: bytes) -> Identity:
-        """Return the identity of the credential's maker, read-only unless an admin. Raises as `admit` does."""
+        """Return the identity of the credential's maker; read-only for any user but admins. Raises as `admit` does."""
         uid = self._maker(credential, carries)
         return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
 

@@ -36,7 +36,7 @@ def checks_page(book: CheckBook, node: str, snapshot: Snapshot) -> list[Json]:
 
 
 def checks_view(book: CheckBook, snapshot: Snapshot) -> list[Json]:
-    """Return every check with its results over the cluster; checks known only to agents come last."""
+    """Return every check with its results over the cluster; checks that only agents know come last."""
     results = check_results(snapshot.seen.agents)
     return [_with_results(one, results.get(one.id, CheckResults())) for one in _all(book, results)]
 
@@ -56,8 +56,8 @@ def _all(book: CheckBook, told: Iterable[str]) -> list[ListedCheck]:
 
 
 def _unlisted(check: str, known: dict[str, ListedCheck], book: CheckBook) -> ListedCheck:
-    """Return a check that only agents know."""
-    # a check of the kernel log has the traits of its family; any other unknown check is the site's own
+    """Return the traits of a check that only agents know."""
+    # A check of the kernel log has the traits of its family; any other unknown check is the site's own.
     family = known.get(check.partition(".")[0])
     if family is None:
         return site_check(check, book.limits, book.interval_s)
@@ -112,7 +112,7 @@ def _quiet_outcome(check: str, view: AgentView | None) -> str | None:
     return "passed" if check in view.passed else "skipped" if check in view.skipped else None
 
 
-# What the page about trials of checks says, from one snapshot.
+# Trials: the versions of checks that may change.
 
 
 def trials_view(snapshot: Snapshot) -> list[Json]:
@@ -132,7 +132,7 @@ def trials_view(snapshot: Snapshot) -> list[Json]:
     ]
 
 
-# The page about hardware that fails again and again, from one snapshot.
+# Lemons: hardware that fails again and again.
 
 
 def lemons_view(snapshot: Snapshot, now: float) -> list[Json]:
@@ -144,7 +144,7 @@ def _lemon_view(lemon: Lemon) -> Json:
     return {**shape(lemon), "is_candidate": lemon.is_candidate, "arithmetic": arithmetic(lemon.parts)}
 
 
-# Deep checks as people read them.
+# Deep checks.
 
 
 def deeps_view(snapshot: Snapshot) -> list[Json]:

@@ -1,4 +1,4 @@
-"""The page of events, by filter."""
+"""Choose the events of the page of events by its filter."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from steward.ports import StorePort
 
 _PAGE = 1000
 _BACK = 5000
-"""A filtered search for the newest events reads at most this many of them."""
+"""A filtered search for the newest events reads at most this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventChoice:
-    """A filter of events.
+    """A filter of events. Empty or 0 means all.
 
-    `kind` is a prefix of the event's kind, `level` the lowest level, `since` Unix seconds; empty or 0 means all.
+    `kind` is the beginning of the event's kind, `level` the lowest level, `since` Unix seconds.
     """
 
     node: str = ""
@@ -65,6 +65,3 @@ def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice)
             break
         after = page[-1][0]
     return chosen[:limit]
-
-
-# The pages about notifications. No URL and no secret is in them.

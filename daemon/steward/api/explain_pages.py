@@ -37,7 +37,7 @@ _EVENTS = 50
 
 
 def explain_job_route(source: Source, gatekeeper: Gatekeeper, reads: Turns) -> Route:
-    """Return the route of a job's explanation, which has what the job printed only for its user and for admins."""
+    """Return the route of a job's explanation; what the job printed is shown only to its user and to admins."""
 
     def job(request: Request) -> Response:
         id, snapshot = job_now(str(request.path_params["job"]), source, source.snapshot())
@@ -91,15 +91,15 @@ def job_of(word: str, snapshot: Snapshot) -> JobId:
 
 
 def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snapshot]:
-    """Return the id of a job as `job_of` does, and a snapshot with the job's present state in Slurm."""
-    # the job may have begun or ended since the last cycle
+    """Return the id of a job as `job_of` does, and a snapshot with the job as Slurm shows it now."""
+    # The job may have begun or ended since the last cycle.
     if (id := job_number(word, snapshot.seen)) is not None:
         snapshot = source.with_job(id, snapshot)
     return job_of(word, snapshot), snapshot
 
 
 def unknown_job(word: str) -> HTTPException:
-    """Return the error for an unknown job; also used if the caller may not learn that the job exists."""
+    """Return the error for an unknown job, also for a caller who may not learn that the job exists."""
     return HTTPException(
         404,
         f"job {word} is not known to Slurm (any more), and never asked to be resumed: `sacct -j {word}` may know it",
@@ -107,7 +107,7 @@ def unknown_job(word: str) -> HTTPException:
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:
-    """Return the id of a job from `ID` or `ARRAY_INDEX`; None if Slurm does not know the task.
+    """Return the id of a job from `ID` or `ARRAY_INDEX`; None if Slurm does not know that task.
 
     Raises HTTPException for any other text.
     """
@@ -117,9 +117,8 @@ def job_number(word: str, seen: Observed) -> JobId | None:
     if index is None:
         return JobId(int(number))
     task = (JobId(int(number)), int(index))
-    # Waiting tasks are one record, that of the array.
     same = [job for job in seen.jobs.values() if job.array_job_id == task[0] and job.array_task in (task[1], None)]
-    # the pending tasks of an array are one record, that of the array itself: a record of the task's own comes first
+    # The waiting tasks of an array share one record, that of the array: prefer a record of the task's own.
     return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
 
 
@@ -133,7 +132,7 @@ def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
 
 
 def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
-    """Return a run's size and throughput over time: each change of size, and a plot as lines of text."""
+    """Return a run's size and throughput over time: each change of size, and a plot in lines of text."""
     words = (word for agent in snapshot.seen.agents.values() for word in agent.elastic if word.run == run.id)
     consumed = next((word.consumed for word in words if word.consumed is not None), run.consumed)
     stretches = stretches_of(run, snapshot.at, consumed)

@@ -22,14 +22,14 @@ from steward.views.explain_health import check_results
 from steward.views.node_verdict import Word, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
-# So agents cannot create series without limit.
+# Names are bounded so that agents cannot create series without limit.
 MOST_NAMES = 400
-"""At most this many checks, and breakers, have series of their own; any more share `other`, whatever agents report."""
+"""At most this many checks, and as many breakers, have series of their own; all others share `other`."""
 _OTHER = "other"
 
 
 def node_state(node: Node) -> str:
-    """Return the node's state as one word: `down`, `draining` or `drained`, else Slurm's base state."""
+    """Return the node's state in one word: `down`, `draining`, `drained`, or Slurm's base state."""
     if node.is_down:
         return "down"
     if node.is_drain:
@@ -77,7 +77,7 @@ class HealthMetrics(Collector):
 
 
 def _result(old: Case | None, now: Case) -> str:
-    """Return how a repair ended in this cycle; empty if it did not end, or was only a suspicion."""
+    """Return how the repair ended in this cycle; empty if it did not end or was only a suspicion."""
     was = old.step if old is not None else Step.SUSPECT
     if now.step is was:
         return ""

@@ -1,4 +1,4 @@
-"""The two proofs of identity on the AWS endpoint: an AWS signature or a MUNGE credential. There is no third.
+"""Verify who calls the AWS endpoint, by an AWS signature or a MUNGE credential.
 
 An AWS Signature Version 4 is verified here: botocore makes the canonical request and the signature; this module judges
 what is signed, when, and for which region and service. A signed read can be replayed while its timestamp is valid, as
@@ -38,9 +38,8 @@ class Received:
     address: str
 
     def header(self, name: str) -> str | None:
-        """Return the header's value, repeated ones joined by commas as HTTP specifies; None if it was not sent."""
+        """Return the header's value; repeated ones joined by commas, as HTTP specifies; None if not sent."""
         values = self.all_of(name)
-        # As HTTP defines it, a header that was sent more than once is one text, with commas.
         return ",".join(values) if values else None
 
     def all_of(self, name: str) -> list[str]:
@@ -63,7 +62,7 @@ KeyOf = Callable[[str], AccessKey | None]
 class Sigv4:
     """A verifier of AWS signatures.
 
-    `key_of` finds an access key by its id; `skew_s` bounds how far the caller's clock may be off, either way.
+    `key_of` finds an access key by its id; `skew_s` is the most that the caller's clock may be off, either way.
     """
 
     def __init__(self, *, key_of: KeyOf, region: str, skew_s: float, now: Callable[[], float]) -> None:
@@ -118,7 +117,7 @@ def signature(key: AccessKey, region: str, service: str, received: Received, sig
 
 
 class _Signer(SigV4Auth):  # type: ignore[misc]  # botocore has no types
-    """A signer of botocore that signs the headers which the caller signed, instead of botocore's own choice."""
+    """A signer of botocore that signs the headers which the caller signed, not those that botocore would choose."""
 
     def __init__(self, key: AccessKey, region: str, service: str, received: Received, signed: list[str]) -> None:
         super().__init__(Credentials(key.id, key.secret), service, region)
@@ -133,7 +132,7 @@ class _Signer(SigV4Auth):  # type: ignore[misc]  # botocore has no types
 
 
 def _need_signed(received: Received, signed: list[str]) -> None:
-    """Raise ApiError if a security-relevant part of the request is not signed: it could be changed on its way."""
+    """Raise ApiError if a part of the request that matters is not signed: it could be changed on its way."""
     sent = [name for name in _SIGNED_WHEN_SENT if received.header(name) is not None]
     if missing := [name for name in (*_ALWAYS_SIGNED, *sent) if name not in signed]:
         raise _bad(f"{missing[0]} must be a signed header.")
@@ -160,10 +159,7 @@ def _bad(message: str) -> ApiError:
 
 
 class Authenticator:
-    """A check of the caller's identity, also for reads; safe to use from several threads.
-
-    It may block until munged answers.
-    """
+    """A check of the caller's identity, also for reads. Thread-safe; may block until munged answers."""
 
     def __init__(self, gatekeeper: auth.Gatekeeper, signatures: Sigv4) -> None:
         self._gatekeeper, self._signatures = gatekeeper, signatures

@@ -18,7 +18,7 @@ from steward.workflows.snapshot import Snapshot
 
 _DAY_S = 86_400.0
 _FRESH_FOR_S = 60.0
-"""The sums of a day are reused this long: they cover all jobs of a day, and Prometheus asks every few seconds."""
+"""The sums of a day are reused this long: computing them reads all jobs of a day, and Prometheus asks often."""
 
 
 class JobMetrics(Collector):
@@ -37,7 +37,7 @@ class JobMetrics(Collector):
             ["decision", "rule"],
             registry=registry,
         )
-        for rule in RULES:  # a counter that begins at 1 has no increase that an alert could see
+        for rule in RULES:  # a counter must exist at 0 first: if it begins at 1, an alert sees no increase
             self._decisions.labels(rule.decision.value, rule.name)
         registry.register(self)
 
@@ -87,9 +87,9 @@ def _sources(snapshot: Snapshot | None) -> GaugeMetricFamily:
 
 
 def _day(sums: Mapping[str, Sums]) -> Iterator[GaugeMetricFamily]:
-    """Yield the node-seconds of `steward report` of one day, by partition and phase.
+    """Yield the node-seconds of `steward report` for the last day, by partition and phase.
 
-    The share of phase `work` is the goodput if divided by `held`, and the ETTR if divided by all node-seconds.
+    Phase `work` divided by the held node-seconds is the goodput, divided by all node-seconds the ETTR.
     """
     text = "Node-seconds of jobs with --auto-resume in the last 24 hours, by phase (docs/report.md)."
     phases = GaugeMetricFamily("steward_job_node_seconds_1d", text, labels=["partition", "phase"])

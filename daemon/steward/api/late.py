@@ -1,7 +1,7 @@
-"""The endpoint for AWS clients, made at the first call of such a client.
+"""Make the endpoint for AWS clients at the first call of such a client.
 
 botocore, with its model of the service, takes a tenth of the head's memory and a fifth of its start: a head whose users
-have no AWS client need not pay for it.
+have no AWS client does not pay for it.
 """
 
 import json
@@ -31,10 +31,7 @@ class Endpoint(Protocol):
 
 
 class LateEndpoint:
-    """An endpoint that is made when first needed; safe to use from several threads.
-
-    `make` is called once, and again if it raised.
-    """
+    """An endpoint that is made when first needed. Thread-safe. `make` is called until it succeeds once."""
 
     def __init__(self, make: Callable[[], Endpoint]) -> None:
         self._make = make
@@ -48,7 +45,7 @@ class LateEndpoint:
         except PortError as error:
             log.error("%s: %s", _FAILED, error)
             return _unavailable(str(error))
-        except Exception:  # such as an upgrade that changed the files under a head that was not restarted
+        except Exception:  # for example, an upgrade changed the files under a head that was not restarted
             log.exception(_FAILED)
             return _unavailable("The head fails at this, and its log says why; restart stewardd if it was upgraded.")
         return await made.serve(request)

@@ -46,7 +46,7 @@ class Metrics:
     """The head's metrics: updated by the cycle (`watch`, `count`), read over HTTP."""
 
     def __init__(self, want: Desired | None = None, set_aside_at: Callable[[], float] = lambda: 0.0) -> None:
-        """`set_aside_at` returns when a damaged store was last set aside (0: never); it is called at each scrape."""
+        """Take `set_aside_at`: it returns, at each scrape, when a damaged store was set aside (0: never)."""
         self._set_aside_at = set_aside_at
         self._registry = registry = CollectorRegistry()
         self._times = {
@@ -133,7 +133,7 @@ class Metrics:
 
 
 def _fault_of(attempt: Attempt, memory: Memory) -> float:
-    """Return the time of the latest fault that the attempt blames; the time of the decision if there is none."""
+    """Return when the latest fault that the attempt blames happened; the time of the decision if there is none."""
     blamed = [case for case in memory.cases.values() if _explains(case, attempt)]
     return max((case.fault_at or attempt.at for case in blamed), default=attempt.at)
 
@@ -143,7 +143,7 @@ def _explains(case: Case, attempt: Attempt) -> bool:
 
 
 class GroupMetrics:
-    """Metrics of instance groups, updated by Metrics; a deleted group leaves no series behind."""
+    """Metrics of instance groups, updated by Metrics. A deleted group leaves no series."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts = {
@@ -183,7 +183,7 @@ class GroupMetrics:
             self._slots.labels(group, step).set(count)
 
     def _note_failures(self, before: Memory, now: Memory) -> None:
-        """Count the new tries that failed, by the reason of the last one."""
+        """Count the new failed tries; all count under the reason of the last one."""
         for node, slot in now.slots.items():
             old = before.slots.get(node)
             if slot is old or slot.hitch is Hitch.NONE:
@@ -196,7 +196,7 @@ class GroupMetrics:
 class LedgerMetrics:
     """Metrics of the time that faults cost jobs, updated by Metrics.
 
-    Labels are partitions only: the number of jobs and users has no bound.
+    Labels are partitions only, because the number of jobs and users has no bound.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -206,7 +206,7 @@ class LedgerMetrics:
         }
 
     def watch(self, before: Memory, now: Memory) -> None:
-        """Observe, once each, the figures that became known in this cycle."""
+        """Observe once each the figures that became known in this cycle."""
         for job, runs in now.ledger.items() if now.ledger is not before.ledger else ():
             old = before.ledger.get(job, ())
             if runs is old or runs == old:
@@ -218,7 +218,7 @@ class LedgerMetrics:
 
 
 def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, float]]:
-    """Yield run, histogram, partition and value of each known figure."""
+    """Yield the run's key, histogram, partition and value of each known figure."""
     for run, follower in [*pairwise(runs), *((run, None) for run in runs[-1:])]:
         if not run.was_hit:
             continue
@@ -237,7 +237,7 @@ def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, float]]:
 
 
 class ElasticMetrics:
-    """Metrics of elastic runs, updated by Metrics. Labels are causes only: the number of runs has no bound."""
+    """Metrics of elastic runs, updated by Metrics. Labels are causes only, because the number of runs has no bound."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._runs = Gauge("steward_elastic_runs", "Elastic runs that are not over.", registry=registry)

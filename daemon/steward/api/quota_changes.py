@@ -1,4 +1,4 @@
-"""The changes that an order would make to the quotas, as lines for people, computed before the order is carried out."""
+"""Describe for people the changes that an order would make to the quotas, before the order is carried out."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from steward.policy.quota.words import told
 
 
 def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
-    """Return a line for each change: `+` created, `-` deleted, `~` changed, with values filled in; empty if none."""
+    """Return lines about each change: `+` created, `-` deleted, `~` changed, with values filled in; empty if none."""
     old = {quota.name: quota for quota in before.quotas.values()}
     new = {quota.name: quota for quota in after.quotas.values()}
     lines = list(_scheduler(before.scheduler, after.scheduler))
@@ -20,7 +20,7 @@ def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
 
 
 def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) -> list[str]:
-    """Return warnings about quotas that are valid but seldom intended, such as a sum above what the cluster has."""
+    """Return warnings about quotas that are valid but seldom meant so, such as a sum above what the cluster has."""
     worth = [_worth(quota, want) for quota in memory.quotas.values() if _counts(quota)]
     found = [text for each in worth for text in each.warnings]
     for name in sorted({name for each in worth for name in each.counted}):

@@ -120,7 +120,7 @@ def _asked(view: TeamView) -> Json:
 
 
 def _jobs(team: str, draft: Draft) -> list[Json]:
-    """Return at most `_JOBS` jobs of the team, running ones first, each with its first line of explanation."""
+    """Return at most `_JOBS` jobs of the team, running ones first, each with the first line of its explanation."""
     mine = [job for job in draft.seen.jobs.values() if job.account == team and (job.is_active or job.is_pending)]
     chosen = sorted(mine, key=lambda job: (not job.is_active, job.id))[:_JOBS]
     turn = take_turn(draft)
@@ -165,9 +165,9 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
 
 
 def order_of(document: Any, read: Read, *, who: str, arn: str, prune: bool, based_on: str) -> ApplyQuotas:
-    """Return the order of a document.
+    """Return the order to apply a document.
 
-    Each entry is an input of CreateComputeQuota, or the one of CreateClusterSchedulerConfig, without ClusterArn; a
+    Each of its entries is an input of CreateComputeQuota, or of CreateClusterSchedulerConfig, without ClusterArn; a
     quota without a Name gets its team's name. Raises Refusal: one line with all errors of an entry.
     """
     found = _outline(document)
@@ -202,7 +202,7 @@ def _scheduler(entry: Any, read: Read, arn: str) -> tuple[str, SchedulerWish]:
 
 
 def _read(operation: str, entry: Mapping[str, Any], place: str, read: Read, arn: str) -> dict[str, Any]:
-    """Return the input of an operation from an entry of a document, which has no tags: they belong to API calls.
+    """Return the input of an operation from an entry of a document, which has no tags: those belong to API calls.
 
     Raises Refusal.
     """

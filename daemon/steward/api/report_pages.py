@@ -32,7 +32,7 @@ _LONGEST = 120
 
 
 def report_page(source: Source, query: Mapping[str, str], only: int | None = None) -> Json:
-    """Return the report; with `only`, of this user's jobs alone. Raises HTTPException."""
+    """Return the report; with `only`, of this user's jobs only. Raises HTTPException."""
     now = source.clock.now()
     try:
         choice = replace(ReportChoice.of(query, now), only=only)
@@ -49,7 +49,7 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
 
 
 def history_page(source: Source, word: str, only: int | None = None) -> list[Json]:
-    """Return the runs of a job; with `only`, this user's alone, if several users had this job id.
+    """Return the runs of a job; with `only`, only this user's (several users may have had this job id).
 
     Raises HTTPException.
     """
@@ -67,10 +67,9 @@ def _not_there(job: int) -> HTTPException:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoice:
-    """The filters of a report.
+    """The filters of a report. Empty, 0 or None means all.
 
-    Empty, 0 or None means all; `window.until` is at most the present. `only` is the one user whose jobs the caller may
-    see.
+    `window.until` is at most the present. `only` is the one user whose jobs the caller may see.
     """
 
     window: Window
@@ -129,7 +128,7 @@ def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
 
 
 def history_view(store: StorePort, job: int, only: int | None = None) -> list[Json]:
-    """Return every run of a job, oldest first; with `only`, this user's alone.
+    """Return every run of a job, oldest first; with `only`, only this user's.
 
     A requeued job has several runs under one id.
     """
@@ -216,7 +215,7 @@ def _incident_view(one: JobIncident) -> Json:
 
 
 def _of_jobs(cases: list[Case], ledgers: list[JobLedger], choice: ReportChoice) -> list[Case]:
-    """Return the repairs that hit the jobs shown; all repairs if the report is not filtered."""
+    """Return the repairs that hit the shown jobs; all repairs if the report is not filtered."""
     if not (choice.job or choice.user or choice.partition or choice.only is not None):
         return cases
     named = {id for one in ledgers for run in one.runs for id in run.cases}

@@ -1,8 +1,7 @@
-"""The routes of the HTTP API as data: the server, docs/api.md and the OpenAPI document are made from them.
+"""Define the routes of the HTTP API as data: the server, docs/api.md and the OpenAPI document are made from them.
 
-A new read is a row here with its view; `Client.object` and `Client.array` get it.
-
-`python -m steward.api.routes` prints the list of docs/api.md.
+A new read is a row here with its view; `Client.object` and `Client.array` fetch it. `python -m steward.api.routes`
+prints the list of docs/api.md.
 """
 
 import re
@@ -59,8 +58,8 @@ class ApiRoute:
     """A route and its documentation.
 
     `query` and `body` are the parameters with their meaning. `answer` is the JSON type of the answer; empty means text.
-    `view` makes the answer in a thread, and raises HTTPException; None if the server has a handler of its own.
-    `is_heavy`: such answers are made one at a time. Reads are for all users of this machine, changes for admins.
+    `view` makes the answer in a thread, and raises HTTPException; None if the server has a handler of its own. Heavy
+    answers (`is_heavy`) are made one at a time. Reads are for all users of this machine, changes for admins.
     """
 
     method: str

@@ -42,7 +42,7 @@ _MAX_WAITERS = 64
 
 
 class Pages:
-    """The handlers of changes, and of the pages that wait for something."""
+    """The handlers of changes, and of the pages that wait for events or an examination."""
 
     def __init__(self, source: Source, gatekeeper: Gatekeeper, news: News) -> None:
         self._source, self._gatekeeper, self._news = source, gatekeeper, news
@@ -67,7 +67,7 @@ class Pages:
             await self._news.wait(min(left, 1.0))
 
     async def _chosen(self, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
-        """Return the chosen events; searches run one at a time, since each may read every stored event."""
+        """Return the chosen events; filtered searches run one at a time, because each may read every stored event."""
         async with contextlib.nullcontext() if choice.is_all else self._searching.turn():
             return await run_in_threadpool(choose_events, self._source.store, after, limit, choice)
 
@@ -121,7 +121,7 @@ class Pages:
 def build(
     source: Source, gatekeeper: Gatekeeper, news: News, aws: Endpoint, hosts: Collection[str] = own_names()
 ) -> Starlette:
-    """Return the application: our own pages, and `aws` at the root. `hosts` are the names of this head."""
+    """Return the application: our own pages, and `aws` at `POST /`. `hosts` are the names of this head."""
     pages = Pages(source, gatekeeper, news)
     reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
@@ -197,4 +197,4 @@ ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {
     Refusal: says(409),
     PortError: says(503),
 }
-"""The answers of our pages to exceptions."""
+"""How our pages answer exceptions."""

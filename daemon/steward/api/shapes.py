@@ -1,4 +1,4 @@
-"""Our values as JSON: dataclasses become objects, enums their values, mappings objects, sets sorted lists."""
+"""Convert our values to JSON: dataclasses and mappings to objects, enums to their values, sets to sorted lists."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -11,7 +11,7 @@ from steward.model.events import Event
 from steward.workflows.journal import kind_of
 
 _SHOWN: dict[type, tuple[str, ...] | None] = {}
-"""The public fields of each type seen so far; None if the type is not a dataclass."""
+"""The public fields of each type seen so far; None for a type that is no dataclass."""
 
 
 def shape(value: Any) -> Any:

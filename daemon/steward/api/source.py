@@ -1,4 +1,4 @@
-"""The data that the API answers from, set up by the head's wiring."""
+"""Hold the data that the API answers from, set up by the head's wiring."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckBook:
-    """The checks as configured at the head. `interval_s` is the period of checks without one of their own."""
+    """The checks as configured at the head. `interval_s` is the period of checks that have none of their own."""
 
     limits: Limits = field(default_factory=Limits)
     interval_s: float = 15.0
@@ -38,7 +38,7 @@ class CheckBook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The data and services behind the API; safe to use from several threads. `started` is Unix seconds."""
+    """The data and services behind the API. Thread-safe. `started` is Unix seconds."""
 
     cluster: str
     version: str
@@ -72,10 +72,7 @@ class Source:
         return found
 
     def with_job(self, id: JobId, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the job's present state in Slurm, which the next cycle may see only seconds later.
-
-        Return it unchanged if Slurm does not answer or does not know the job any more.
-        """
+        """Return the snapshot with the job as Slurm shows it now; unchanged if Slurm cannot show it."""
         if snapshot.seen.slurm is not Freshness.FRESH:
             return snapshot
         try:

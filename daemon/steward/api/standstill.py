@@ -1,4 +1,4 @@
-"""A header on every successful answer while the head decides nothing: the answer is of an older picture."""
+"""Tell by a header of successful answers that the head decides nothing: they are of an older picture."""
 
 import json
 from http import HTTPStatus

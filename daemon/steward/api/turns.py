@@ -1,4 +1,4 @@
-"""Waiting readers: for their turn at a costly page, for the one running examination, for the end of a cycle."""
+"""Let readers wait: for their turn at a costly page, for the one running examination, for the end of a cycle."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from steward.workflows.snapshot import Snapshot
 class Turns:
     """A limit on concurrent requests for costly pages.
 
-    `at_once` run and `waiting` more wait for at most `wait_s`; any further request is answered with 503.
+    `at_once` requests run, and `waiting` more wait for at most `wait_s`; any further one is answered with 503.
     """
 
     def __init__(self, *, at_once: int, waiting: int, wait_s: float = 20.0) -> None:
@@ -67,7 +67,7 @@ _FRESH_S = 5.0
 class Examination:
     """The doctor's examination: one at a time, in a thread.
 
-    Requests made meanwhile, or within `fresh_s` seconds after its end, get the same lines.
+    A request that comes meanwhile, or within `fresh_s` after the end, gets the same lines.
     """
 
     def __init__(self, examine: Callable[[], Sequence[DoctorLine]], *, fresh_s: float = _FRESH_S) -> None:
@@ -86,7 +86,7 @@ class Examination:
 
 
 class News:
-    """A signal to waiting readers that a cycle ended; awaited in the event loop, sent from the cycle's thread."""
+    """A signal to waiting readers that a cycle ended. Awaited in the event loop, sent from the cycle's thread."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

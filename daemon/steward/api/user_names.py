@@ -1,4 +1,4 @@
-"""User names by user id."""
+"""Find user names by user id."""
 
 import pwd
 import time
@@ -9,7 +9,7 @@ _MOST = 20_000
 
 
 class UserNames:
-    """A cache of user names; safe to call from several threads. A name may be `_KEPT_S` old."""
+    """A cache of user names. Thread-safe. A name may be `_KEPT_S` old."""
 
     def __init__(
         self, look_up: Callable[[int], str] | None = None, monotonic: Callable[[], float] = time.monotonic

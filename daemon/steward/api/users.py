@@ -1,4 +1,4 @@
-"""The pages for login hosts (`head.users_http`): only jobs, only for users who prove their identity by MUNGE.
+"""Serve the pages for login hosts (`head.users_http`): only jobs, only to users who prove their identity by MUNGE.
 
 Users see their own jobs in full. Whether they see other users' jobs is Slurm's rule (PrivateData); admins see all.
 """
@@ -32,7 +32,7 @@ _NOT_HERE = "on login hosts only `explain JOB`, `jobs` and `report` work: run th
 
 
 class UserPages:
-    """The handlers of these pages. `hides_jobs` tells whether jobs are private; `limits` are those of one user."""
+    """The handlers of these pages. `hides_jobs` returns whether jobs are private; `limits` are each user's."""
 
     def __init__(
         self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: CallerLimits
@@ -76,7 +76,7 @@ class UserPages:
 
 
 def _owner(id: JobId, snapshot: Snapshot) -> int | None:
-    """Return the owner of a job, by Slurm's record if there is one, else by Steward's; None if the job is unknown."""
+    """Return the owner of a job, by Slurm's record or else by Steward's; None if the job is unknown."""
     known, mem = snapshot.seen.jobs.get(id), snapshot.memory.jobs.get(id)
     if known is not None:
         return known.user_id
@@ -84,7 +84,7 @@ def _owner(id: JobId, snapshot: Snapshot) -> int | None:
 
 
 def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
-    """Return the application, with turns of its own: many users cannot delay the pages of the controller."""
+    """Return the application. Its turns are its own, so that many users cannot delay the pages of the controller."""
     reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
         reads.route("/v1/jobs", pages.jobs),
@@ -93,7 +93,7 @@ def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
         heavy.route("/v1/report", pages.report),
         Route("/{path:path}", pages.elsewhere, methods=["GET", "POST"]),
     ]
-    prove = says(401, {"WWW-Authenticate": "MUNGE"})  # a client that can prove who asks does so now
+    prove = says(401, {"WWW-Authenticate": "MUNGE"})  # after it a client proves who its user is
     errors: dict[Any, Callable[[Request, Exception], Response]] = {**ERRORS, Unproved: prove, ApiError: says(429)}
     around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=pages.source)]
     return Starlette(routes=routes, exception_handlers=errors, middleware=around)

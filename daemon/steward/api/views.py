@@ -1,4 +1,4 @@
-"""The content of the read-only pages, made from one snapshot."""
+"""Make the content of the read-only pages from one snapshot."""
 
 import re
 from collections import Counter
@@ -89,7 +89,7 @@ def breakers_view(draft: Draft) -> list[Json]:
     """Return the tripped breakers, the oldest first.
 
     `next_try` (Unix seconds) is when one repair is let through; None if a person must reset the breaker. `nodes` are
-    those whose repair it withholds, and `now` says so in words.
+    those whose repair the breaker withholds; `now` says that in words.
     """
     found = sorted(draft.breakers.values(), key=lambda each: (each.tripped, each.scope))
     held = withheld(draft)
@@ -215,12 +215,12 @@ def jobs_view(snapshot: Snapshot) -> list[Json]:
 
 
 def in_order(memory: Memory) -> list[JobMemory]:
-    """Return the remembered jobs: those that are not over first, then the newest."""
+    """Return the remembered jobs: first those that are not over, then the newest."""
     return sorted(memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
 
 
 def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
-    """Return Slurm's facts of a job; of a job that Slurm has forgotten, the name and last nodes of the ledger."""
+    """Return Slurm's facts of a job; of a job that Slurm has forgotten, its name and last nodes from the ledger."""
     known = snapshot.seen.jobs.get(job.id)
     if known is None:
         runs = snapshot.memory.ledger.get(job.id, ())
@@ -236,7 +236,7 @@ def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
 
 
 def nodes_of(job: Job, memory: Memory) -> frozenset[NodeName]:
-    """Return the nodes that the job runs on; for an elastic run, those of its replica jobs, too."""
+    """Return the nodes that the job runs on; for an elastic run with those of its replica jobs."""
     run = memory.elastic.get(job.id)
     return job.nodes | run.members if run is not None and job.nodes else job.nodes
 

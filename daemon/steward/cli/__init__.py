@@ -20,7 +20,7 @@ from steward.cli.examples import add_examples
 class Late:
     """A command whose module is imported when the command runs.
 
-    `target` is "module:attribute"; `help` and `section` are its line and its section in the list of commands.
+    `target` is "module:attribute"; `help` and `section` are the command's line and section in the list of commands.
     """
 
     target: str
@@ -36,7 +36,7 @@ class Late:
 
 
 class LateGroup(click.Group):
-    """A group with commands in `late`, by name. The list of commands imports none of them."""
+    """A group whose commands in `late` are imported when they run. The list of commands imports none of them."""
 
     late: Mapping[str, Late] = MappingProxyType({})
 
@@ -62,7 +62,7 @@ class LateGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that `args` name.
 
-        The error for an unknown word names the command that was probably meant: click does not know the late ones.
+        The error for an unknown word names the command that was probably meant, also a late one, which click cannot.
         """
         try:
             return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""The API's cluster as the commands need it, and the view of its progress.
+"""Read the API's cluster for the commands, and show the progress of changes to it.
 
 The cluster's nodes are read page by page and found by any of their names. Progress is a live table on a terminal, and a
 line for each change in a pipe.
@@ -70,7 +70,7 @@ def all_nodes(client: Client, cluster: str) -> list[Json]:
 
 
 def named(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
-    """Return the nodes named by `words`: node names (or a list, `n[1-3]`), instance ids or logical ids.
+    """Return the nodes named by `words`: node names (or a list such as `n[1-3]`), instance ids or logical ids.
 
     Raises ClickException for an unknown name.
     """
@@ -85,7 +85,7 @@ def named(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
 
 
 def names_of(node: Json) -> list[str]:
-    """Return the node name, instance id and logical id, as far as the node has them."""
+    """Return those of node name, instance id and logical id that the node has."""
     names = (node.get("PrivateDnsHostname"), node["InstanceId"], node.get("NodeLogicalId"))
     return [name for name in names if name]
 
@@ -105,7 +105,7 @@ _TOO_OFTEN = "ThrottlingException"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """One reading of the progress: its rows, whether it is over, and the final failure, if any.
+    """One reading of the progress: its rows, whether the change is over, and the final failure, if any.
 
     The first cell of a row names the row.
     """
@@ -116,7 +116,7 @@ class ProgressView:
 
 
 def follow(look: Callable[[], ProgressView], columns: Sequence[str], *, every_s: float = 1.0) -> None:
-    """Show the progress until it is over. Raises HeadError if it failed for good; Ctrl-C ends only the view."""
+    """Show the progress until the change is over. Raises HeadError if it failed for good; Ctrl-C ends only the view."""
     out = console()
     live: AbstractContextManager[Live | None] = (
         Live(console=out, auto_refresh=False, transient=False) if out.is_terminal else nullcontext()
@@ -132,7 +132,7 @@ def follow(look: Callable[[], ProgressView], columns: Sequence[str], *, every_s:
 def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live | None, every_s: float) -> None:
     shown: set[tuple[str, ...]] = set()
     while True:
-        sight = _patiently(look)
+        sight = _look_or_wait(look)
         if sight is not None:
             shown = _show(sight, columns, view, shown)
             if sight.failed:
@@ -142,8 +142,8 @@ def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live
         time.sleep(every_s)
 
 
-def _patiently(look: Callable[[], ProgressView]) -> ProgressView | None:
-    """Return the next view, or None while the head restarts or this user's requests are throttled."""
+def _look_or_wait(look: Callable[[], ProgressView]) -> ProgressView | None:
+    """Return the next view; None while the head restarts or this user's requests are throttled."""
     try:
         return look()
     except Unreachable:

@@ -1,7 +1,6 @@
-"""`steward cluster`: create, change and delete the whole cluster.
+"""Create, change and delete the whole cluster (`steward cluster`).
 
-`apply` computes its changes without the head, by comparing a file in CreateCluster's form with DescribeCluster's
-answer.
+`apply` finds its changes without the head: it compares a file in CreateCluster's form with DescribeCluster's answer.
 """
 
 import json
@@ -27,10 +26,10 @@ _OF_CLUSTER = ("NodeRecovery", "NodeProvisioningMode", "ClusterRole")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The difference between the file and the cluster, and the request that removes it.
+    """The difference between the file and the cluster, and the request that removes the difference.
 
-    `lines` describe it for people. `members` is the request of `operation`, which is empty if nothing is to be done.
-    `wanted` are the groups' sizes afterwards, `gone` the groups to delete, `tags` the tags to set.
+    `lines` describe it for people. `members` is the request of `operation`, which is empty if there is nothing to
+    request. `wanted` are the groups' sizes afterwards, `gone` the groups to delete, `tags` the tags to set.
     """
 
     lines: tuple[str, ...]
@@ -46,7 +45,7 @@ class Difference:
 
 
 def difference(file: Json, cluster: Json | None, tags: Mapping[str, str], *, prune: bool) -> Difference:
-    """Return how `file` differs from `cluster`, which is DescribeCluster's answer, and from its `tags`."""
+    """Return how `file` differs from `cluster` (DescribeCluster's answer; None: there is none) and its `tags`."""
     entries = {entry["InstanceGroupName"]: entry for entry in file.get("InstanceGroups", [])}
     wanted = {name: entry["InstanceCount"] for name, entry in entries.items()}
     if cluster is None:
@@ -109,7 +108,7 @@ def _changes(entry: Json, group: Json) -> Iterator[str]:
 
 
 def _present(group: Json, name: str) -> Any:
-    """Return the group's value of a member that the file names."""
+    """Return the group's present value of a member that the file names."""
     if name == "SlurmConfig":
         return {key: value for key, value in group.get(name, {}).items() if value}
     return group.get(_COUNTS.get(name) or _IMAGES.get(name) or name)

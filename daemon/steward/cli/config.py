@@ -39,7 +39,6 @@ def _compare(settings: Settings, where: Path) -> str:
     """Return a note about the comparison with Slurm. Raises ClickException if the settings do not fit Slurm."""
     try:
         site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
-    # The file may be right although Slurm does not answer.
     except PortError as error:
         return f"; not compared with Slurm, which does not answer: {error}"
     if problems := misfits(settings, site):

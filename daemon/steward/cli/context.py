@@ -1,4 +1,4 @@
-"""The context of all commands: the head's address, and whether output is for people or for programs."""
+"""Give all commands their context: the head's address, and whether output is for people or for programs."""
 
 import os
 import re
@@ -31,17 +31,17 @@ class Context:
     munge_socket: str
     ca: str = ""
     cluster: str = ""
-    """The name of the cluster of the head at `url`, as the settings give it; else empty."""
+    """The settings' name for the cluster of the head at `url`; empty if `url` is not from the settings."""
 
     told: set[str] = field(default_factory=set, compare=False)
-    """The remarks already printed beside the answers: each is printed once."""
+    """The kinds of remarks already printed beside answers: each is printed once."""
 
     def client(self) -> Client:
-        """Return a client that reports a head that decides nothing, before the answer, on stderr with `--json`."""
+        """Return a client that tells before its answer that the head decides nothing; with `--json` on stderr."""
         return Client(self.url, self._prove, self.ca, cluster=self.cluster, ears=Ears(self._standstill, self._silence))
 
     def quiet_client(self) -> Client:
-        """Return a client without such reports, for a screen that has its own place for them."""
+        """Return a client without such remarks, for a screen that has its own place for them."""
         return Client(self.url, self._prove, self.ca, cluster=self.cluster)
 
     def _standstill(self, said: dict[str, Any]) -> None:
@@ -72,7 +72,7 @@ def standstill_line(said: dict[str, Any]) -> str:
 def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
     """Return the context for the head at `url`, else at STEWARD_URL, else at the settings' address.
 
-    On a login host the settings' address is `head.users_http`. Without any, it is the default port of this machine.
+    On a login host the settings' address is `head.users_http`. Without settings it is this machine's default port.
     """
     elsewhere = url or os.environ.get("STEWARD_URL")
     place = local_place(config, is_needed=not elsewhere)
@@ -120,8 +120,8 @@ def print_json(document: Any) -> None:
     click.echo(json_text(document, indent=2))
 
 
-# Where the head is, as the settings file says. The types of all settings take longer to import than all else that
-# `steward status` does, so only these keys are read here; `steward config check` judges the whole file.
+# The head's place in the settings. Importing the types of all settings takes longer than all else that `steward status`
+# does: so only these keys are read here, and `steward config check` judges the whole file.
 
 _DEFAULT = "127.0.0.1:6860"
 _AGENT_DEFAULT = "localhost:6861"
@@ -147,7 +147,7 @@ class HeadPlace:
 
     @property
     def url(self) -> str:
-        """Return the head's URL. A machine other than the controller gets the address for login hosts, if any."""
+        """Return the head's URL; away from the controller the one for login hosts, if there is one."""
         http = self.http.replace("0.0.0.0:", "127.0.0.1:")
         controller = self.agent_head.rpartition(":")[0]
         if self.users_http and not is_here(controller):
@@ -159,7 +159,6 @@ class HeadPlace:
 def is_here(host: str) -> bool:
     """Return whether a name or address belongs to this machine."""
     try:
-        # A socket can be bound only to this machine's own addresses.
         found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM)
     except OSError:
         return False
@@ -176,10 +175,10 @@ def _can_bind(family: int, address: tuple[str | int, int]) -> bool:
 
 
 def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
-    """Return the head's address in the settings, or the default if there is no settings file.
+    """Return the head's address in the settings; the default one if there is no settings file.
 
     A login node may have no file. Raises ClickException for a named file that is missing, and for an unreadable one;
-    the latter only if the address is needed, since a user who gives the head's URL needs no file.
+    the latter only if the address is needed, because a user who gives the head's URL needs no file.
     """
     where = settings_path(config, os.environ)
     if config is None and not where.exists():
@@ -217,14 +216,14 @@ def _text(tables: dict[str, Any], section: str, key: str, default: str = "") -> 
     return found
 
 
-# Lengths of time as people give them: `30m`, `12h`, `7d`, `4w`.
+# Durations as people give them: `30m`, `12h`, `7d`, `4w`.
 
 DAY_S = 86_400.0
 _UNITS = {"m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S}
 
 
 def age(context: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return an option's value in seconds."""
+    """Return an option's duration in seconds; None if it was not given."""
     match = re.fullmatch(r"([0-9]{1,6})([mhdw])", value or "")
     if value is not None and match is None:
         raise click.BadParameter(f"{value} is not a duration: use 30m, 12h, 7d or 4w")

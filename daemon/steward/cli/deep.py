@@ -66,7 +66,7 @@ def show(context: Context, id: str) -> None:
 
 
 def _folded(words: tuple[str, ...]) -> str:
-    """Return the names as one host list. Raises HeadError if it is not a host list, or too long for the head."""
+    """Return the names as one host list. Raises HeadError for a bad list, or one too long for the head."""
     try:
         nodes = fold(expand_nodes(",".join(words)))
     except ValueError as error:

@@ -57,7 +57,7 @@ def size_table(events: Sequence[Json]) -> None:
 
 
 def _again(one: Json) -> str:
-    """Return the steps to repeat, `?` if their number is unknown, or `-` if there are none."""
+    """Return how many steps are done again; `?` if that is not known, `-` if none are."""
     # A rank that had not saved loses its work; the number is known only for runs that report steps.
     unknown = "?" if one["unsaved"] or one["done"] is None else "-"
     return str(one["steps_again"]) if one["steps_again"] is not None else unknown

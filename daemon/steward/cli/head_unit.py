@@ -1,4 +1,4 @@
-"""The user of stewardd's unit on this machine. It must be SlurmUser, or agents refuse the head."""
+"""Set the user of stewardd's unit on this machine, which must be SlurmUser: agents refuse any other head."""
 
 import grp
 import os
@@ -17,7 +17,7 @@ _ASK_S = 10.0
 
 
 def let_run_as(user: str, drop_in: Path = DROP_IN) -> str:
-    """Make the unit run as `user`; return the drop-in file that says so, or "" if none is needed.
+    """Make the unit run as `user`; return the drop-in file that says so; empty if none is needed.
 
     Raises OSError, and KeyError for a user that this machine does not know.
     """
@@ -32,7 +32,7 @@ def let_run_as(user: str, drop_in: Path = DROP_IN) -> str:
 
 
 def runs_as() -> str:
-    """Return the user of stewardd's unit, or "" without such a unit or without systemd."""
+    """Return the user of stewardd's unit; empty without such a unit or without systemd."""
     words = _ask("show", "--property=LoadState,User", "stewardd.service").split()
     shown = dict(word.partition("=")[::2] for word in words)
     return (shown.get("User") or "root") if shown.get("LoadState") == "loaded" else ""

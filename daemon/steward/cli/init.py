@@ -38,7 +38,7 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
     conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
     site = _survey(Path(conf))
     made = draft(site, conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
-    parse(made.text, source=str(where), env={})  # what we write is what the daemons take
+    parse(made.text, source=str(where), env={})  # what we write must be what the daemons accept
     if only_print:
         click.echo(made.text, nl=False)
         return
@@ -52,7 +52,7 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
 
 
 def _survey(conf: Path) -> SlurmSite:
-    """Return the facts about Slurm. Raises ClickException, with what to do, if Slurm does not answer."""
+    """Return the facts about Slurm. Raises ClickException, with the remedy, if Slurm does not answer."""
     try:
         return survey(conf, _ASK_S)
     except Permanent:

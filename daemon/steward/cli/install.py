@@ -40,7 +40,7 @@ _ASK_S, _WORK_S, _CONNECT_S = 30.0, 900.0, 60.0
 _NO_QUESTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 _LONGEST = 400
 _SSH_FAILED = 255
-"""The exit status of ssh itself, when the host was not reached."""
+"""The exit status of ssh itself: it did not reach the host."""
 _LET_IN = "`{} {} true` must work from here, without a question (another way in: --ssh, --sudo)"
 _REMEDY = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
 _LOG = "journalctl -u steward-agent -n 2 -o cat"
@@ -128,17 +128,17 @@ def uninstall(
     where = " and ".join([*([fold(hosts)] if hosts else []), *(["this machine"] if here else [])])
     if not yes:
         click.confirm(f"Remove Steward, its settings and its state from {where}?", abort=True)
-    _say_marked(context.client())
+    _warn_of_marked_nodes(context.client())
     shell = _shell(ssh, sudo=sudo)
     if hosts:
         _end(_each(hosts, lambda host: shell(host, REMOVE, b"", _WORK_S), "removed", at_once), "removed")
     if here:
         line("this machine: every package is removed, and this command with it")
-        os.execv("/bin/sh", ["sh", "-c", REMOVE])  # it outlives its own files
+        os.execv("/bin/sh", ["sh", "-c", REMOVE])  # not a child: this program's files go
 
 
 def _shell(ssh: str, *, sudo: bool) -> Shell:
-    """Return a shell that runs a script on a host. Its ssh never prompts."""
+    """Return a shell that runs scripts on hosts by ssh, without prompts."""
     program, *words = shlex.split(ssh)
 
     def there(host: str, script: str, given: bytes, limit_s: float) -> str:
@@ -165,7 +165,7 @@ def _archive(files: Sequence[Path], settings: Path) -> bytes:
             tar.add(file, arcname=file.name)
         if files[0].suffix == ".deb":
             tar.addfile(tarfile.TarInfo("is-deb"))
-        # The settings keep mode and group: SlurmUser's group, where other users may not read them.
+        # The settings keep their mode and group: at some sites only SlurmUser's group may read them.
         entry, text, stat = tarfile.TarInfo("steward.toml"), settings.read_bytes(), settings.stat()
         entry.size, entry.mode, entry.mtime = len(text), stat.st_mode & 0o777, int(stat.st_mtime)
         entry.uname, entry.gname = pwd.getpwuid(stat.st_uid).pw_name, grp.getgrgid(stat.st_gid).gr_name
@@ -196,7 +196,7 @@ def _each(hosts: Sequence[str], work: Callable[[str], str], done: str, at_once: 
 
 
 def _end(tally: Tally, done: str) -> None:
-    """Raise ClickException if a host had a problem, with the hosts that are still to do."""
+    """Raise ClickException if a host had a problem; its text names the hosts that are still to do."""
     if not tally.odd:
         return
     left = fold([*(each.host for each in tally.odd), *tally.untouched])
@@ -219,9 +219,9 @@ def _await_agents(client: Client, hosts: Sequence[str]) -> None:
 
 
 def _await_first(client: Client, host: str, shell: Shell) -> None:
-    """Wait for the first host's agent. Raises HostProblem with its log if it does not connect."""
-    # A cause that keeps this agent from the head keeps all: no other host is begun. A head that does not answer is
-    # reported at the end.
+    """Wait for the first host's agent. Raises HostProblem with the agent's log if it does not connect."""
+    # What keeps this agent from the head keeps all agents from it: then no other host is begun. If the head does not
+    # answer, that is reported at the end.
     with suppress(HeadError):
         if silent_agents(client, [host], _CONNECT_S):
             said = " ".join(shell(host, _LOG, b"", _ASK_S).split())
@@ -231,7 +231,7 @@ def _await_first(client: Client, host: str, shell: Shell) -> None:
 
 
 def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:
-    """Wait for the agents of those hosts that are Slurm nodes; return those that do not connect.
+    """Return those of the hosts' Slurm nodes whose agents do not connect within `limit_s` seconds.
 
     Raises HeadError.
     """
@@ -250,8 +250,8 @@ def _is_connected(node: dict[str, object]) -> bool:
     return isinstance(agent, dict) and bool(agent["connected"])
 
 
-def _say_marked(client: Client) -> None:
-    """Name the nodes that Steward took out: they stay out, and the administrator must give them back."""
+def _warn_of_marked_nodes(client: Client) -> None:
+    """Name the nodes that Steward took out: they stay out, and an admin must give them back."""
     try:
         marked = [node["name"] for node in client.array("/v1/nodes") if node["ours"]]
     except HeadError:

@@ -56,7 +56,7 @@ def _agents_text(agents: dict[str, Any]) -> str:
 
 
 def _kept(found: dict[str, Any]) -> list[str]:
-    """Return lines about nodes that are held, and for which jobs or groups."""
+    """Return lines about nodes that are kept, and for which jobs or groups."""
     lines = [
         f"kept      {each['nodes']} nodes for job {each['job']}, {span(time.time(), each['until'])} at most"
         for each in found["kept"]
@@ -188,7 +188,7 @@ def events(
 
 
 def _wait_for_head() -> Callable[[HeadError], None]:
-    """Return a callback that prints on stderr why no events come, once per reason, and waits a little."""
+    """Return a callback that prints on stderr why no events come, once for each reason, and waits a little."""
     said: set[str] = set()
 
     def lost(error: HeadError) -> None:
@@ -213,7 +213,6 @@ def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
         return client.explain_group(name)
     try:
         return client.explain_node(name)
-    # A name that is not a node's may be an instance group's.
     except NotThere as no_node:
         if kind:
             raise

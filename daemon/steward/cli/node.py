@@ -97,11 +97,11 @@ def _touch(
         line(f"Accepted for {len(accepted)} of {len(chosen)} nodes.")
     else:
         _follow(client, cluster, accepted, is_done)
-    _tell_failures(answer)
+    _raise_failures(answer)
 
 
 def _ids(chosen: list[Json]) -> Json:
-    """Return the request's members that name the nodes: by instance id, or by logical id if there is none yet."""
+    """Return the request's members that name the nodes: by instance id; by logical id if there is no instance yet."""
     ids = [one["InstanceId"] for one in chosen if one["InstanceId"]]
     logical = [one["NodeLogicalId"] for one in chosen if not one["InstanceId"]]
     return ({"NodeIds": ids} if ids else {}) | ({"NodeLogicalIds": logical} if logical else {})
@@ -118,7 +118,7 @@ def _follow(client: Client, cluster: str, accepted: list[Json], is_done: _IsDone
     follow(look, _COLUMNS)
 
 
-def _tell_failures(answer: Json) -> None:
+def _raise_failures(answer: Json) -> None:
     """Raise HeadError if the answer refuses some nodes."""
     failed = [*answer.get("Failed", []), *answer.get("FailedNodeLogicalIds", [])]
     lines = [

@@ -133,7 +133,7 @@ def explain(context: Context, job: str) -> None:
 
 
 def _rows(team: Json, *, show_all: bool) -> Iterable[tuple[str, ...]]:
-    """Yield a team's rows. Only the first row has the team's name."""
+    """Yield a team's rows; only the first one names the team."""
     rows = [row for row in team["resources"] if row["counted"] or show_all]
     state = "" if team["status"] in ("Created", "Updated") and team["enabled"] else f" ({_state(team)})"
     if not rows:
@@ -151,7 +151,7 @@ def _state(team: Json) -> str:
 
 
 def _amount(resource: str, amount: int) -> str:
-    """Return the amount as text; memory in GiB."""
+    """Return the amount as text, memory in GiB."""
     if not resource.endswith("/mem"):
         return str(amount)
     gib = amount / _MIB_PER_GIB
@@ -181,7 +181,7 @@ def _show_changes(found: Json) -> None:
 
 
 def _read(file: Path) -> Json:
-    """Return the document in the file. Raises ClickException if it is not of the form that its suffix says."""
+    """Return the document in the file. Raises ClickException if its form is not the one of its suffix."""
     read = _READERS.get(file.suffix.lower())
     if read is None:
         raise click.ClickException(f"{file}: its name must end with {' or '.join(_READERS)}")
@@ -196,7 +196,7 @@ def _read(file: Path) -> Json:
 
 
 def _follow(client: Client) -> None:
-    """Wait until Slurm has the quotas. Raises ClickException if it cannot have them."""
+    """Wait until Slurm has the quotas. Raises ClickException if Slurm cannot have them."""
     until = time.monotonic() + _FOLLOW_S
     while True:
         teams = client.object("/v1/quotas")["teams"]

@@ -1,4 +1,4 @@
-"""What quotas need of Slurm: `steward quota setup` makes it, `steward quota doctor` looks for it.
+"""Prepare Slurm for quotas (`steward quota setup`), and look whether it is prepared (`steward quota doctor`).
 
 Both run where Slurm's commands work, as an administrator of Slurm.
 """
@@ -43,7 +43,7 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool) -> None:
     if context.as_json:
         print_json({"slurm.conf": wanted.conf, "commands": list(wanted.commands(site.picture.cluster))})
     else:
-        _tell(wanted, site, apply_it=apply_it)
+        _show_needed(wanted, site, apply_it=apply_it)
     if apply_it:
         carry_out(wanted, site, port)
         line(f"done for {', '.join(known)}" if known else "nothing to do: no team has a quota", "green")
@@ -70,7 +70,7 @@ def doctor(context: Context, teams: tuple[str, ...]) -> None:
 
 
 def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
-    """Return whether each team may borrow."""
+    """Return the teams, each with whether it may borrow."""
     # No head is asked for named teams, so that none need run.
     for name in named:
         if why := why_no_team(name):
@@ -92,22 +92,21 @@ def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting]:
     try:
         config = SlurmConfig(conf=cluster.slurm_conf, timeout_s=cluster.command_timeout_s).config()
         gres = {node.gres for node in slurm.nodes().values()}
-        picture, doors = port.picture(), _doors(slurm)
+        picture, doors = port.picture(), _partitions(slurm)
         return Site(picture=picture, config=config, gres=gres, teams=tuple(teams), partitions=doors), port
     except PortError as error:
         raise click.ClickException(f"Slurm cannot be asked here: {error}") from error
 
 
-def _doors(slurm: CommandLineSlurm) -> Collection[Partition] | None:
+def _partitions(slurm: CommandLineSlurm) -> Collection[Partition] | None:
     """Return the partitions, or None if they cannot be read."""
     try:
         return slurm.partitions().values()
-    # The other checks go on.
     except PortError:
         return None
 
 
-def _tell(wanted: Setup, site: Site, *, apply_it: bool) -> None:
+def _show_needed(wanted: Setup, site: Site, *, apply_it: bool) -> None:
     if wanted.is_done:
         line("Slurm has all that it needs.", "green")
     if wanted.conf:

@@ -125,13 +125,13 @@ def _group(sums: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fault(one: Mapping[str, Any]) -> str:
-    """Return when the fault was, or `by TIME`, the first instant after it that was seen."""
+    """Return when the fault was; `by TIME` if only a later instant was seen."""
     began = when(_began(one))
     return began if one["fault"] is not None or _began(one) is None else f"by {began}"
 
 
 def _began(one: Mapping[str, Any]) -> float | None:
-    """Return the instant of the fault, or the first recorded instant after it, or None."""
+    """Return the instant of the fault, else the first later instant that was seen; None if none was."""
     found: float | None = next((one[name] for name in _INSTANTS if one[name] is not None), None)
     return found
 

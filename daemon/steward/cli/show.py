@@ -15,7 +15,7 @@ from steward.model.text import age, harmless
 
 _PIPED_WIDTH = 100_000
 _WORD = 24
-"""Longer words may be broken in a narrow table."""
+"""A column of a narrow table is at most this wide; longer words in it are broken."""
 _STYLES = {
     "ok": "green",
     "warn": "yellow",
@@ -61,7 +61,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
 def listed(
     context: Context, found: Any, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str
 ) -> None:
-    """Print `found` as JSON if JSON is wanted, else the rows as a table."""
+    """Print `found` if JSON is wanted, else the rows as a table."""
     if context.as_json:
         print_json(found)
     else:
@@ -69,7 +69,7 @@ def listed(
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], *, is_wrapped: bool = True) -> Table:
-    """Return the rows as a table whose words stay whole unless longer than a narrow column."""
+    """Return the rows as a table; a word is broken only if it is longer than `_WORD`."""
     found, given = Table(box=None, pad_edge=False, header_style="bold", show_edge=False), [list(row) for row in rows]
     for column, least in zip(columns, _least_widths(columns, given), strict=True):
         found.add_column(column, overflow="fold", no_wrap=not is_wrapped, min_width=least if is_wrapped else None)
@@ -86,7 +86,7 @@ def fits(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -
 def stacked(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[Text]:
     """Yield a paragraph for each row, for terminals too narrow for a table.
 
-    It has the first cell, then `HEADING value` lines.
+    The paragraph is the first cell, then `HEADING value` lines.
     """
     wide = max((len(column) for column in columns), default=0)
     for first, *rest in rows:
@@ -102,7 +102,7 @@ def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> l
 
 
 def print_lines(out: Console, shown: RenderableType) -> None:
-    """Print `shown` without the blanks that fill each row up to the console's width."""
+    """Print without the blanks that fill each row up to the console's width."""
     with out.capture() as captured:
         out.print(shown)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))

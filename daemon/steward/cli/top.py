@@ -43,7 +43,7 @@ def top(context: Context, every_s: float, once: bool) -> None:
 
 
 def _patiently(client: Client) -> RenderableType:
-    """Return the screen, or a line that the head is waited for."""
+    """Return the screen; while the head does not answer, a line that says so."""
     try:
         return _screen(client)
     except Unreachable as error:
@@ -70,7 +70,7 @@ def _screen(client: Client) -> RenderableType:
 
 
 def _nodes(nodes: list[dict[str, Any]]) -> list[RenderableType]:
-    """Return a folded list for each verdict, then each node that is not fine."""
+    """Return a folded list of nodes for each verdict, and a table of the nodes that are not fine."""
     by_verdict: dict[str, list[str]] = {}
     for node in nodes:
         by_verdict.setdefault(verdict_label(node["verdict"]), []).append(node["name"])

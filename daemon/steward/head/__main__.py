@@ -12,7 +12,7 @@ from pathlib import Path
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the head. Return 0 after SIGTERM or SIGINT, 2 for wrong settings, 1 if the head cannot run."""
     options = _options(argv)
-    # until the head serves: what is imported stays, and looking for garbage in it takes a sixth of the start
+    # The modules imported until the head serves stay for good: searching them for garbage takes a sixth of the start.
     gc.disable()
     status: int = import_module("steward.head.serve").start(options.config, options.log_level)
     return status

@@ -14,18 +14,18 @@ from steward.model.observed import AgentView
 from steward.model.setting_types import AddressRule
 
 _QUIET_S = 600.0
-_TWICE, _TWICE_S = 5, 60.0
-"""If a punctual agent connects anew `_TWICE` times within this time, two agents run as the node."""
+_RECONNECTS, _RECONNECTS_S = 5, 60.0
+"""If the agent of one machine connects anew `_RECONNECTS` times within this time, two agents run there."""
 _MAX_REFUSED = 1000
 
 
 class ArrivalRefused(Exception):
-    """This connection may not speak as that node."""
+    """The refusal of an agent that may not speak as the node it names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerAddress:
-    """The other end of a connection: an IP address (empty: gone already), and whether it is on this host."""
+    """A connection's other end: its IP address (empty if the connection ended), and whether it is on this host."""
 
     address: str
     is_here: bool
@@ -38,14 +38,14 @@ def place_of(writer: asyncio.StreamWriter) -> PeerAddress:
 
 
 def _address(writer: asyncio.StreamWriter, name: str) -> str:
-    """Return one end of a connection as an IP address; empty if it is gone."""
+    """Return one end of a connection as an IP address; empty if the connection ended."""
     found = writer.get_extra_info(name)
     return plain(str(found[0])) if isinstance(found, tuple) and found else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """An agent that speaks as a node, with its address. `before` is where the node spoke from last."""
+    """An agent's claim to be a node, with the agent's address."""
 
     hello: Hello
     place: PeerAddress
@@ -54,15 +54,16 @@ class Claim:
 
     @property
     def is_restored(self) -> bool:
-        """Return whether the agent speaks from an address of its node, and the last one with the name did not."""
+        """Return whether the agent speaks from its node's own address, and the last agent with the name did not."""
         return self.origin is Origin.OWN and self.before in (Origin.STRANGE, Origin.ANOTHERS)
 
 
 class AgentAdmission:
-    """Decides which agent may have a node's name. In the loop's thread, except for the `Origins`.
+    """The rule of which agent may have a node's name.
 
-    The name stays with the punctual agent that has it. It passes only to the node's own restarted agent, to a machine
-    that the provider says followed, and to one on the node's own address if the other is not.
+    Used in the loop's thread only. A name stays with the agent that has it as long as that agent is not late. The name
+    passes only to the restarted agent of the same machine, to a machine that replaced the node's machine according to
+    the provider, and to an agent on the node's own address if the present agent is not on one.
     """
 
     def __init__(self, origins: Origins, rule: AddressRule, tell: Callable[[Event], None]) -> None:
@@ -70,16 +71,16 @@ class AgentAdmission:
         self._places: dict[NodeName, PeerAddress] = {}
         self._looking: set[asyncio.Future[None]] = set()
         self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
-        """When each refusal was last reported: refused agents come again every few seconds."""
+        """When each refusal was last reported: a refused agent connects again every few seconds."""
         self._again: dict[NodeName, deque[float]] = {}
-        """When the node's agent connected although it was punctual."""
+        """When the node's agent connected although its connection was not late."""
 
     async def prepare(self, hello: Hello, place: PeerAddress) -> None:
         """Look up the node's addresses."""
         if self._rule is AddressRule.OFF:
             return
-        # an agent on a known address of its node does not wait for a name server: its other addresses are looked up
-        # later
+        # An agent on a known address of its node is not kept waiting for a name server: the node's names are looked up
+        # later.
         if place.is_here or self._origins.is_at_home(hello.node, place.address):
             self._origins.look_up_later(hello.node)
             return
@@ -89,13 +90,13 @@ class AgentAdmission:
         await looking
 
     def may_be(self, node: NodeName, place: PeerAddress) -> bool:
-        """Return whether the address does not belong to another node."""
+        """Return whether the address is not known to be another node's."""
         return self._origin(node, place) is not Origin.ANOTHERS
 
     def judge(self, hello: Hello, place: PeerAddress, alive: AgentView | None, now: float) -> Claim:
-        """Return the claim if the agent is believed. Raises ArrivalRefused, with an event.
+        """Return the claim if the agent is believed. Raises ArrivalRefused, after an event if that is news.
 
-        `alive`: the view of a punctual agent that has the name.
+        `alive` is the view of the agent that has the name and is not late.
         """
         last = self._places.get(hello.node)
         origin, before = self._origin(hello.node, place), self._origin(hello.node, last) if last else None
@@ -109,26 +110,26 @@ class AgentAdmission:
     def admitted(self, claim: Claim, other: AgentView | None, now: float) -> None:
         """Note the agent's address, and report a conflict or a move.
 
-        `other`: the view of another machine's punctual agent that lost the name.
+        `other` is the view of another machine's live agent that lost the name.
         """
         node, before = claim.hello.node, self._places.get(claim.hello.node)
         self._places[node] = claim.place
         if other is not None:
             self._tell(_conflict(claim, other, now))
         elif claim.origin is Origin.STRANGE and before is not None and before != claim.place:
-            self._tell(_move(claim, before, now))
+            self._tell(_moved_address(claim, before, now))
 
     def again(self, claim: Claim, now: float) -> None:
-        """Note that the same machine connected although its agent is punctual; report two agents if that repeats."""
-        # once it is a broken connection; again and again it is a second agent, and each takes the other's place
-        times = self._again.setdefault(claim.hello.node, deque(maxlen=_TWICE))
+        """Note that the same machine connected although its agent was not late; report two agents if that repeats."""
+        # One such connection is a broken one; many are a second agent, and each agent takes the other's place.
+        times = self._again.setdefault(claim.hello.node, deque(maxlen=_RECONNECTS))
         times.append(now)
-        if len(times) == _TWICE and now - times[0] <= _TWICE_S:
+        if len(times) == _RECONNECTS and now - times[0] <= _RECONNECTS_S:
             del self._again[claim.hello.node]
-            self._tell(_twice(claim, now))
+            self._tell(_two_agents(claim, now))
 
     def note_clock(self, node: NodeName, place: PeerAddress, behind_s: float, now: float) -> None:
-        """Report that the node's agent is refused because its clock is wrong, once in a while."""
+        """Report that the node's agent is refused for its wrong clock, at most once in `_QUIET_S`."""
         if self._is_first_in_a_while((node, InstanceId("clock"), place.address)):
             self._tell(_wrong_clock(node, behind_s, now))
 
@@ -155,19 +156,19 @@ class AgentAdmission:
         return f"its agent at {alive.address} is heard in time, and no provider knows of a newer machine"
 
     def _is_same(self, claim: Claim, view: AgentView) -> bool:
-        """Return whether the claim is of the machine that the node had: its agent or the machine restarted."""
+        """Return whether the claim comes from the view's machine and address: the agent or the machine restarted."""
         same = view.incarnation is not None and view.incarnation.instance == claim.hello.incarnation.instance
         return same and view.address == claim.place.address
 
     def _is_new_machine(self, claim: Claim, view: AgentView) -> bool:
-        """Return whether the provider says that the machine followed the one before."""
+        """Return whether the provider says that the claim's machine replaced the view's."""
         if view.incarnation is None:
             return True
         new, old = claim.hello.incarnation.instance, view.incarnation.instance
         return self._origins.is_new_machine(claim.hello.node, new, old)
 
     def _is_news(self, claim: Claim) -> bool:
-        """Return whether the refusal was not reported lately."""
+        """Return whether this refusal was not reported within `_QUIET_S`."""
         return self._is_first_in_a_while((claim.hello.node, claim.hello.incarnation.instance, claim.place.address))
 
     def _is_first_in_a_while(self, key: tuple[NodeName, InstanceId, str]) -> bool:
@@ -207,7 +208,7 @@ def _wrong_clock(node: NodeName, behind_s: float, now: float) -> Event:
     return _warning("agent.clock", node, text, now)
 
 
-def _twice(claim: Claim, now: float) -> Event:
+def _two_agents(claim: Claim, now: float) -> Event:
     node = claim.hello.node
     text = (
         f"two agents run as {node} at {claim.place.address} and take each other's connection: end one of them "
@@ -216,7 +217,7 @@ def _twice(claim: Claim, now: float) -> Event:
     return _warning("agent.twice", node, text, now)
 
 
-def _move(claim: Claim, before: PeerAddress, now: float) -> Event:
+def _moved_address(claim: Claim, before: PeerAddress, now: float) -> Event:
     text = (
         f"{claim.hello.node} connects from {claim.place.address}, before from {before.address}; neither Slurm nor the "
         "provider knows that address: see head.agent_addresses"

@@ -1,4 +1,4 @@
-"""Build the endpoint for AWS clients from the settings. Imported at their first call (api/late.py)."""
+"""Build the endpoint for AWS clients from the settings. Imported at the first AWS call (api/late.py)."""
 
 from collections.abc import Callable, Mapping
 
@@ -29,8 +29,8 @@ def endpoint(
 ) -> Json11:
     """Return the endpoint. Raises Permanent for an unsuitable botocore.
 
-    `handlers` are by the operation's name; other operations are unknown. `key_of` finds an access key by its id,
-    `first_use` is the store's.
+    `handlers` are by the operation's name; other operations are unknown. `key_of` finds an access key by its id.
+    `first_use` notes a signature in the store, and returns whether it was new.
     """
     try:
         service = load()

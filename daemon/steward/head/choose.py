@@ -1,4 +1,4 @@
-"""Choose the adapters where there is a choice."""
+"""Choose the adapters that the settings select."""
 
 import logging
 import os
@@ -39,14 +39,14 @@ from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
 from steward.workflows.notify import NotifyChannel
 
-# The providers of all groups as one.
+# Fleet: the providers of all groups as one.
 
 
 class Fleet:
-    """Sends each call to the provider of the slot's group, or of the instance as last listed or launched."""
+    """All providers as one: each call goes to the provider of the slot's group, or of the instance."""
 
     def __init__(self, by_group: Mapping[str, ProviderPort], others: ProviderPort | None = None) -> None:
-        """Take the providers by group; `others` makes the machines of all other groups.
+        """Take the providers by group; `others` is the provider of all other groups.
 
         Groups that share a provider are given the same object.
         """
@@ -57,17 +57,15 @@ class Fleet:
         self._lock = threading.Lock()
         self._listed: Mapping[InstanceId, ProviderPort] = MappingProxyType({})
         self._launched: dict[InstanceId, ProviderPort] = {}
-        """Instances that a provider may not list yet: kept until they are listed or ended."""
+        """Instances that their provider may not list yet: kept until they are listed or ended."""
 
     def describe(self) -> str:
         """Return the providers in words."""
         return "; ".join(provider.describe() for provider in self._providers)
 
     def instances(self) -> Mapping[InstanceId, Instance]:
-        """Return the instances of all providers.
-
-        Raises if one list fails: a partial list would look like lost machines.
-        """
+        """Return the instances of all providers. Raises the error of a provider whose list failed."""
+        # no partial list: it would look like lost machines
         listed = [(provider, provider.instances()) for provider in self._providers]
         with self._lock:
             self._listed = {instance: provider for provider, found in listed for instance in found}
@@ -86,7 +84,7 @@ class Fleet:
         return made
 
     def terminate(self, instance: InstanceId) -> None:
-        """End an instance; an unknown one is gone already."""
+        """End an instance; do nothing if no provider knows it."""
         owner = self._owner(instance)
         if owner is None:
             return
@@ -107,7 +105,7 @@ class Fleet:
             return self._providers[0]
         known = self._known(instance)
         if known is None:
-            # after a restart the instances are not known yet
+            # After a restart of the head no provider was listed yet.
             self.instances()
             known = self._known(instance)
         return known
@@ -125,11 +123,11 @@ except ImportError:  # systemd-python is not installed
 
 
 _NOISY_LOGGERS = ("urllib3", "botocore", "boto3", "s3transfer")
-"""At debug level they log paths of webhooks, and requests with their signatures and session tokens."""
+"""At debug level these log the paths of webhooks, and requests with their signatures and session tokens."""
 
 
 def start_logging(level: int) -> None:
-    """Log to the journal, with fields, if stderr is the journal's; otherwise key=value lines to stderr."""
+    """Log to the journal, with fields, if stderr goes there; otherwise key=value lines to stderr."""
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
@@ -139,8 +137,8 @@ def start_logging(level: int) -> None:
 
 
 def _stderr_is_the_journals() -> bool:
-    """Return whether stderr is the journal's."""
-    # systemd names the device and inode of its stream; a redirected stderr is another one
+    """Return whether stderr goes to the journal."""
+    # systemd names the device and inode of the stream it made; a redirected stderr has others
     stat = os.fstat(2)
     return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
 
@@ -174,7 +172,7 @@ def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
 
 
 def _brought(kind: str, table: Mapping[str, Any]) -> ProviderPort:
-    """Make a provider of an installed package, which names it among its entry points `steward.providers`."""
+    """Return a provider of an installed package. Raises Permanent if no package has it."""
     there = {each.name: each for each in entry_points(group="steward.providers")}
     if kind not in there:
         names = ", ".join(sorted({*ProviderKind, *there}))
@@ -183,7 +181,7 @@ def _brought(kind: str, table: Mapping[str, Any]) -> ProviderPort:
     return made
 
 
-# botocore takes a tenth of a second of every start: only who uses it imports it.
+# Importing botocore takes a tenth of a second at every start, so only this provider imports it.
 
 
 def _ec2(settings: Ec2Settings) -> ProviderPort:
@@ -267,12 +265,12 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
 
 
 def trusted(settings: Settings) -> frozenset[int]:
-    """Return the uids that count as daemons: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
+    """Return the uids that agents believe: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
 
 
 def own_word(settings: Settings, uid: int) -> frozenset[int]:
-    """Return the same as `trusted`. Raises Permanent if our own `uid` is not among them: no agent would believe it."""
+    """Return `trusted`. Raises Permanent if our own `uid` is not among it: no agent would believe this head."""
     believed = trusted(settings)
     if uid not in believed:
         name = settings.cluster.slurm_user
@@ -284,7 +282,7 @@ def own_word(settings: Settings, uid: int) -> frozenset[int]:
 
 
 def admins(settings: Settings) -> frozenset[int]:
-    """Return the uids that may change things over HTTP."""
+    """Return the uids that may change things over HTTP: root, SlurmUser and `api.admins`."""
     return trusted(settings) | {_uid(name, "api.admins") for name in settings.api.admins}
 
 

@@ -1,4 +1,4 @@
-"""Gather the facts for `steward doctor`. Never raise: a failed look is a line."""
+"""Gather the facts for `steward doctor`. A failed look becomes a line, not an exception."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ from steward.workflows.doctor import (
 from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 LOG = "`journalctl -u stewardd -n 50` says why"
-"""The remedy for what only the head's log explains."""
+"""The remedy where only the head's log has the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityPlace:
-    """The places for partitions of API groups: our file, and lent partitions.
+    """The places for partitions of API groups: our include file, and partitions lent by the site.
 
     `dynamic`: nodes may register themselves.
     """
@@ -55,7 +55,7 @@ class CapacityPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctor:
-    """Gathers and judges the facts. `examine` may take as long as Slurm's commands do."""
+    """The gatherer and judge of the facts. `examine` may take as long as Slurm's commands do."""
 
     version: str
     file: Path
@@ -63,7 +63,7 @@ class Doctor:
     clock: Clock
     slurm: SlurmPort
     reader_problem: Callable[[], str]
-    """Returns why Slurm is read through its commands; empty if it is not."""
+    """Returns why Slurm is read through its commands; empty if it is read through its library."""
     config: SlurmConfig
     munge: MungePort
     store: StorePort
@@ -79,7 +79,7 @@ class Doctor:
     want: Desired
 
     def examine(self) -> list[DoctorLine]:
-        """Return a line or more for each topic."""
+        """Return the lines of all topics."""
         looks: tuple[tuple[str, str, Callable[[], list[DoctorLine]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", LOG, self._picture),
@@ -179,7 +179,7 @@ class Doctor:
         return [*shim, *judge_slurm(config), *topology]
 
     def _is_new(self) -> bool:
-        """Return whether no agent has ever come, to this head or an earlier one."""
+        """Return whether no agent has ever connected, to this head or an earlier one."""
         latest = self.latest()
         return latest is not None and not self.views() and not latest.memory.agents
 
@@ -195,15 +195,14 @@ class Doctor:
 def with_machine(draft: Draft) -> frozenset[NodeName]:
     """Return Slurm's nodes whose agents are expected."""
     nodes = draft.seen.nodes
-    # not those that are powered down or away for another good reason, nor those of an API group that does not use them
-    # now
+    # Not the nodes that are powered down or away on purpose, nor those of an API group that has no slot for them now.
     away = {name for name, node in nodes.items() if is_away_on_purpose(node)}
     unused = {name for name, node in nodes.items() if name not in draft.slots and belongs_to_slot(node, draft)}
     return frozenset(nodes.keys() - away - unused)
 
 
 def _safely(topic: str, remedy: str, look: Callable[[], list[DoctorLine]]) -> list[DoctorLine]:
-    """Return the lines of a look, or a line about its failure."""
+    """Return the lines of a look; if it fails, one line about the failure."""
     try:
         return look()
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Take agents' frames, and pass each to where its content is kept. Times are of arrival, on our clock.
+"""Take agents' frames, and pass each to the part of the head that keeps its content.
 
-Questions about the past of resumed jobs are answered only to the job's nodes. A run begins a moment before the head has
-seen its nodes: until then a question waits, but not longer than the program that asks.
+Times are of arrival, by our clock. A job's past is told only to the job's nodes. A job may begin a moment before the
+head has seen its nodes: until then a question about its past waits, but not longer than the program that asks.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ from steward.ports import Clock
 log = logging.getLogger(__name__)
 _TYPE_SHOWN, _ID_SHOWN = 20, 128
 _MOST_LEFT_OUT = 1000
-"""Ignored types of frames that are reported, once each."""
+"""At most this many ignored types of frames are reported, once each."""
 
 MAX_WAITING = 10_000
-"""A large job asks from all its nodes at once."""
+"""The most waiting questions in all: a large job asks from all its nodes at once."""
 MAX_OF_NODE = 16
 _PATIENCE_S = 1.5
 _AGAIN_S = 0.02
@@ -58,9 +58,9 @@ class AgentConnection(Protocol):
 
 
 class Questions:
-    """Questions that wait until the head has seen where a job runs. In the loop's thread.
+    """Questions about a job's past that wait until the head has seen where the job runs. In the loop's thread only.
 
-    `nodes_of` gives the nodes of a job in the last picture; empty: not known yet.
+    `nodes_of` gives the nodes of a job in the last picture; empty if they are not known yet.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Questions:
         self._timer: asyncio.TimerHandle | None = None
 
     def ask(self, link: AgentConnection, job: JobId) -> None:
-        """Answer at once if the node has the job; answer with nothing if too many questions wait."""
+        """Answer at once if the job runs on the node, or with nothing if too many questions wait; else let it wait."""
         if link.node in self._nodes_of(job):
             link.send(facts_frame(job, self._facts(job)))
         elif link in self._waiting.get(job, ()):
@@ -105,7 +105,7 @@ class Questions:
             self._ring()
 
     def _look(self) -> None:
-        """Answer the questions whose jobs a new picture shows, or whose time is over."""
+        """Answer the questions of jobs that now show the node, and those that waited too long."""
         loop = asyncio.get_running_loop()
         for job, links in list(self._waiting.items()):
             nodes = self._nodes_of(job)
@@ -128,14 +128,14 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """The takers of contents that are not kept in memory; neither may block."""
+    """The receivers of setup logs and bundles, which are not kept in memory. Neither may block."""
 
     log: Callable[[NodeName, LogChunk], None]
     bundle: Callable[[NodeName, BundlePiece], None]
 
 
 class Hearing:
-    """Takes agents' frames."""
+    """The taker of agents' frames."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Hearing:
         self._left_out: set[tuple[NodeName, str]] = set()
 
     def take(self, link: Link, frame: Frame) -> None:
-        """Take a frame that is no heartbeat; ignore one of unknown type. Raises Malformed."""
+        """Take a frame other than a heartbeat; ignore one of unknown type. Raises Malformed."""
         match frame["t"]:
             case "report":
                 self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
@@ -177,7 +177,7 @@ class Hearing:
         """Keep a frame about one job."""
         match frame["t"]:
             case "ask":
-                self._asked(link, frame)
+                self._take_ask(link, frame)
             case "withdraw":
                 self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
             case "opted":
@@ -191,7 +191,7 @@ class Hearing:
             case "bundle":
                 self._keep_piece(link.node, bundle_of(frame))
             case "exits":
-                self._exited(link.node, exits_of(frame, link.node, self._clock.now()))
+                self._take_exits(link.node, exits_of(frame, link.node, self._clock.now()))
             case "facts?":
                 self._questions.ask(link, facts_wanted_of(frame))
             case other:
@@ -200,7 +200,7 @@ class Hearing:
                 self._leave_out(link.node, type, why)
 
     def leave_out(self, link: Link, frame: Frame, why: str) -> None:
-        """Ignore an unreadable frame, reported once for each node and type; do not keep a shim waiting that sent it."""
+        """Ignore an unreadable frame, reported once for each node and type; answer STOP if it is a shim's request."""
         type, id = frame["t"][:_TYPE_SHOWN], frame.get("id")
         shown = printable(type, _TYPE_SHOWN)
         self._leave_out(link.node, type, f"a frame of the type '{shown}' cannot be read and is ignored: {why}")
@@ -213,8 +213,8 @@ class Hearing:
             self._left_out.add((node, type))
             log.warning("%s", why, extra={"node": node})
 
-    def _asked(self, link: Link, frame: Frame) -> None:
-        """Take a shim's request, counted from its arrival, because deadlines are on our clock."""
+    def _take_ask(self, link: Link, frame: Frame) -> None:
+        """Take a shim's request; its deadline counts from its arrival, by our clock."""
         ask = replace(ask_of(frame, link.node), at=self._clock.now())
         about = {"node": link.node, "job": ask.job}
         if self._asks.add(ask, link):
@@ -227,14 +227,14 @@ class Hearing:
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
         self._ring()
 
-    def _exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
-        """Take the ends of tasks."""
-        # only decisions on requests use them: while none waits, they need no turn
+    def _take_exits(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
+        """Take the ends of tasks on a node."""
+        # Only decisions on requests use them: if no shim of the job waits, they need no turn.
         is_news = self._roster.exited(node, exits)
         self._ring_if(is_news and any(self._asks.waits_for(exit.job) for exit in exits))
 
     def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
-        """Keep a piece of a bundle."""
+        """Keep a piece of a bundle, and note that the bundle is complete after its last piece."""
         self._keep.bundle(node, piece)
         if piece.is_last:
             self._roster.has_told(node, piece.name)
@@ -249,6 +249,6 @@ class Hearing:
         self._ring_if(any(news))
 
     def _ring_if(self, news: bool) -> None:
-        """Ring for news."""
+        """Wake the cycle if there is news."""
         if news:
             self._ring()

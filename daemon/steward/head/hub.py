@@ -45,19 +45,25 @@ log = logging.getLogger(__name__)
 
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
-"""Measured 66 us a beat, most of them the kernel's and asyncio's: 1.7 % of a core (tests/bench/heartbeats.py)."""
+"""Heartbeats a second in all: one costs 66 us, mostly in the kernel and asyncio, all 1.7 % of a core.
+
+Measured by tests/bench/heartbeats.py.
+"""
 _MAX_LINKS = 20_000
 _MAX_GREETING = 12_000
-"""More than there are agents: an agent that is sent away comes again, which costs both sides more than a wait."""
-_MAX_FREELY = 300
-"""How many connections may each hold 64 KiB of our memory before they are proved.
+"""The most connections in their handshake.
 
-When that many wait, an address may have few of the further places, and a newcomer may say little (`SHORT_HELLO`).
-Agents that do not wait when asked to give up within the time in which one processor greets this many: with them there
-are no further places, because all work on them would be in vain.
+It is more than there are agents: an agent that is sent away comes again, which costs both sides more than a wait.
+"""
+_MAX_FREELY = 300
+"""How many connections may each hold 64 KiB of our memory before their agents have proved themselves.
+
+If this many wait, each address may hold only a few more, and a newcomer may send only a little (`SHORT_HELLO`). Some
+agents do not wait when asked to, and would give up before one processor can greet this many. If this many of them wait
+at once, no more connections are taken, because all work on them would be in vain.
 """
 _CROWD = 32
-"""With more connections than this, each is asked to wait longer than agents do by themselves."""
+"""If more connections than this wait, each agent is asked to wait longer for its handshake than it does by itself."""
 _BACKLOG = 2_000
 
 
@@ -83,13 +89,13 @@ class Hub:
         examine: Examine | None = None,
         handshake_s: float = HANDSHAKE_TIMEOUT_S,
     ) -> None:
-        """Take the functions with which the hub works.
+        """Take the functions and settings that the hub works with.
 
-        `keep_log` gets the output of nodes' setups, `keep_bundle` the stacks of jobs' tasks; `facts` gives a resumed
-        job's past, which only the nodes in `nodes_of` are told. All are called in the loop's thread and must not block.
-        `defaults` and `warning` are sent to every agent. `origins` knows the nodes' addresses, `addresses` is the rule
-        for them, `examine` is the second witness for an agent in doubt. `handshake_s` is the usual time limit of a
-        handshake.
+        `keep_log` gets the output of nodes' setups, `keep_bundle` the stacks of jobs' tasks. `facts` returns a resumed
+        job's past, which only the nodes in `nodes_of` are told. All of them are called in the loop's thread and must
+        not block. `defaults` and `warning` are sent to every agent. `origins` knows the nodes' addresses, `addresses`
+        is the rule for them. `examine` asks the second witness about an agent in doubt. `handshake_s` is the usual time
+        limit of a handshake.
         """
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
@@ -214,11 +220,11 @@ class Hub:
         return now
 
     def frame(self, link: Link, frame: Frame) -> None:
-        """Take a frame; an unreadable one is ignored."""
+        """Take a frame; ignore an unreadable one."""
         self._watch.heard(link)
         try:
-            # closing the connection would not help: the agent would say the same on the next one, and all users of its
-            # node would wait
+            # Closing the connection would not help: the agent would send the same frame on the next one, and all users
+            # of the node would wait.
             self._hearing.take(link, frame)
         except Malformed as error:
             self._hearing.leave_out(link, frame, str(error))
@@ -262,7 +268,7 @@ class Hub:
                 self._sealer,
                 self._terms,
                 first=lambda hello: self._admission.prepare(hello, place),
-                misread=lambda node: self._misread(node, place),
+                misread=lambda node: self._note_unreadable_hello(node, place),
                 apart=lambda node, behind_s: self._note_clock(node, place, behind_s),
                 gate=self._gate,
                 address=place.address,
@@ -277,14 +283,14 @@ class Hub:
         finally:
             self._greeting.leave(link)
 
-    def _misread(self, node: NodeName, place: PeerAddress) -> None:
-        """Note that an agent proved itself with an unreadable hello: it is alive, and dials again."""
+    def _note_unreadable_hello(self, node: NodeName, place: PeerAddress) -> None:
+        """Note that an agent is alive and will connect again: it proved itself, but its hello was unreadable."""
         if _NODE.match(node) and self._admission.may_be(node, place):
             self._roster.dialled(node, self._clock.now())
             self._ring()
 
     def _note_clock(self, node: NodeName, place: PeerAddress, behind_s: float) -> None:
-        """Note that an agent is alive whose clock is so wrong that MUNGE refuses what it says."""
+        """Note that an agent is alive, but its clock is so wrong that MUNGE refuses its credential."""
         if _NODE.match(node) and self._admission.may_be(node, place):
             now = self._clock.now()
             self._admission.note_clock(node, place, behind_s, now)
@@ -341,7 +347,7 @@ class Hub:
             self._loop.call_soon_threadsafe(what)
 
 
-# Unproved connections are bounded, and no address can keep others out.
+# Greeting: a bound on the connections that are not proved yet, in which no address can keep others out.
 
 
 class Greeted(Protocol):
@@ -349,7 +355,7 @@ class Greeted(Protocol):
 
     @property
     def has_spoken(self) -> bool:
-        """Return whether its whole hello came; an agent sends it at once."""
+        """Return whether the peer's whole hello came; an agent sends it at once."""
 
     def close(self, why: str) -> None: ...
 
@@ -358,11 +364,14 @@ L = TypeVar("L", bound=Greeted)
 
 
 class Greeting(Generic[L]):
-    """The connections in their handshake: at most `most`, and from `freely` on few of one address.
+    """The connections in their handshake.
 
-    A newcomer without a place gets that of the longest silent connection from its own address: any user of a node can
-    hold connections from it, and its agent must come through. Otherwise, if another address holds two more connections,
-    drop its newest. Otherwise the newcomer is refused, which costs next to nothing.
+    There are at most `most` of them. Once there are `freely`, one address may have `few`. If there is no place for a
+    newcomer, the first rule that fits is used:
+    - drop the oldest silent connection from its own address (any user of a node can hold connections from there, and
+      the node's agent must come through)
+    - if another address holds two more connections, drop the newest of that address
+    - refuse the newcomer, which costs next to nothing
     """
 
     def __init__(self, *, most: int, freely: int | None = None, few: int = 16) -> None:
@@ -381,7 +390,7 @@ class Greeting(Generic[L]):
         return tuple(self._hosts)
 
     def enter(self, link: L, host: str, *, is_full: bool = False) -> bool:
-        """Return whether the connection may stay. `is_full`: there may be no more than now."""
+        """Return whether the connection may stay. `is_full`: it may only take the place of another one."""
         if (is_full or not self._has_place(host)) and not self._make_room(host):
             return False
         self._hosts[link] = host
@@ -402,7 +411,7 @@ class Greeting(Generic[L]):
             del self._of[host]
 
     def _resized(self, before: int, after: int) -> None:
-        """Note that an address has another number of connections."""
+        """Note that an address now has `after` connections instead of `before`."""
         self._sizes[after] += 1
         self._sizes[before] -= 1
         if self._sizes[before] <= 0:
@@ -415,15 +424,15 @@ class Greeting(Generic[L]):
 
     def _make_room(self, host: str) -> bool:
         """Drop a connection for a newcomer from this address; return whether that was possible."""
-        one = next((link for link in self._of.get(host, ()) if not link.has_spoken), None) or self._of_crowd(host)
+        one = next((link for link in self._of.get(host, ()) if not link.has_spoken), None) or self._surplus(host)
         if one is None:
             return False
         self.leave(one)
         one.close("too many connections from its address")
         return True
 
-    def _of_crowd(self, host: str) -> L | None:
-        """Return the newest connection of an address with two more; None if there is none."""
+    def _surplus(self, host: str) -> L | None:
+        """Return the newest connection of the fullest address, if that holds two more than `host` does; else None."""
         size = max(self._sizes, default=0)
         if len(self._of.get(host, ())) + 1 >= size:
             return None

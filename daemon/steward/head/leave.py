@@ -13,7 +13,7 @@ _LIMIT_S = 30.0
 
 
 def main() -> int:
-    """Remove the health feature from all nodes. Return 1, with a line that says why, if that fails."""
+    """Remove the health feature from all nodes. Return 1, after a line with the reason, if that fails."""
     try:
         slurm = CommandLineSlurm(conf=str(load(None, os.environ).cluster.slurm_conf), timeout_s=_LIMIT_S)
         slurm.set_feature(slurm.nodes(), HEALTH, "")

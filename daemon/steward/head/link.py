@@ -1,7 +1,7 @@
 """One agent's connection at the head.
 
-After the handshake there is no task and no timer per agent: a heartbeat is taken where it arrives, and a task lives
-only while a sealed frame is opened or sent. Any error ends the connection; the agent connects again.
+After the handshake an agent needs no task and no timer of its own: heartbeats are taken as their bytes arrive, and a
+task runs only while a sealed frame is opened or sent. Any error ends the connection; the agent connects again.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _MAX_WHY = 250
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A heartbeat as it came: the agent's time, its text, which the seal is over, and whether it asks for an answer."""
+    """A heartbeat as it came: the agent's time, its sealed text, its seal, and whether an answer is wanted."""
 
     at: float
     written: bytes
@@ -61,7 +61,7 @@ class Beat:
 
 
 def beat_in(data: bytes) -> Beat | None:
-    """Return the heartbeat if `data` is one whole frame of `pack` with one; else None."""
+    """Return the heartbeat in `data`; None if `data` is not exactly one framed heartbeat as `pack` writes it."""
     kind = next((kind for kind in (_LIVES, _ASKS) if data.startswith(kind, _LENGTH)), None)
     if kind is None or int.from_bytes(data[:_LENGTH], "big") != len(data) - _LENGTH or data[-2:] != b'"}':
         return None
@@ -74,12 +74,12 @@ def beat_in(data: bytes) -> Beat | None:
 
 
 def ping(now: bytes, seal: str) -> bytes:
-    """Return the frame that asks for a heartbeat at once, without being an answer."""
+    """Return the frame that asks an agent for a heartbeat at once."""
     return _framed(b'%s%s,"seal":"%s"}' % (_PING, now, seal.encode()))
 
 
 def reply(echo: bytes, now: bytes, seal: str) -> bytes:
-    """Return the frame that answers a heartbeat, length and all, with both times as JSON writes them."""
+    """Return the frame that answers a heartbeat; both times are as JSON writes them."""
     body = b'%s%s,"now":%s,"seal":"%s"}' % (_ECHO, echo, now, seal.encode())
     return _framed(body)
 
@@ -99,18 +99,18 @@ class Owner(Protocol):
         """Take a frame whose seal was good."""
 
     def ended(self, link: "Link", why: str) -> None:
-        """Note that the connection is over; called once, and only for an adopted link."""
+        """Note that the connection is over. Called once, and only for an adopted link."""
 
 
-class _Turns:
-    """Does one thing after the other, with a task only while there is something to do."""
+class _FrameQueue:
+    """A queue of frames that are worked on one by one, with a task only while frames wait."""
 
     def __init__(self) -> None:
         self._waiting: deque[Frame] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def put(self, frame: Frame, work: Callable[[Frame], Awaitable[None]], failed: Callable[[str], None]) -> None:
-        """Queue a frame for `work`, always the same; call `failed` if that raises, or if too many frames wait."""
+        """Queue a frame for `work` (the same at each call); call `failed` if `work` raises or too many frames wait."""
         if len(self._waiting) >= _MAX_WAITING:
             failed(f"more than {_MAX_WAITING} frames are waiting")
             return
@@ -139,7 +139,7 @@ Greet = Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable
 
 
 async def _greeted(greet: Greet, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Do the handshake of a new connection."""
+    """Do the handshake of a new connection. asyncio calls this without the link."""
     link = writer.transport.get_protocol()
     if isinstance(link, Link):
         await link.greeted(greet(link, reader, writer), writer)
@@ -148,10 +148,9 @@ async def _greeted(greet: Greet, reader: asyncio.StreamReader, writer: asyncio.S
 class Link(asyncio.StreamReaderProtocol):
     """One agent's connection.
 
-    `greet` gets a stream reader and writer for the handshake; the reader shows only the first frame's bytes.
-
-    Nothing here refers to itself in a circle once the connection is over: Python collects such garbage rarely in the
-    head (`suit_many_nodes`), and users may open thousands of connections.
+    `greet` gets a stream reader and writer for the handshake; the reader is given only the bytes of the first frame. No
+    reference cycle is left once the connection is over: Python collects cyclic garbage rarely in the head
+    (`suit_many_nodes`), and users may open thousands of connections.
     """
 
     def __init__(self, greet: Greet) -> None:
@@ -160,27 +159,27 @@ class Link(asyncio.StreamReaderProtocol):
         super().__init__(stream, partial(_greeted, greet))
         self._buffer = bytearray()
         self.has_spoken = False
-        """Its whole first frame came."""
+        """Whether the peer's whole first frame came."""
         self._peer: asyncio.Transport | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
         self._seals: Seals | None = None
-        self._incoming, self._outgoing = _Turns(), _Turns()
+        self._incoming, self._outgoing = _FrameQueue(), _FrameQueue()
         self.node = NodeName("")
         self.incarnation: Incarnation | None = None
         self.heard = 0.0
-        """When the last sign of life came, by the clock of `Watch`."""
+        """When the last sign of life came, by the watch's clock (`Awake`)."""
         self.skew_s: float | None = None
         """The agent's clock minus ours at its last heartbeat."""
         self.is_open = True
         self.leaves = self.host_ends = False
         """As in `AgentView`."""
         self.fell_silent = False
-        """It was given up because it was silent."""
+        """Whether the connection was given up because the agent was silent."""
         self.is_sent_away = False
-        """It was closed for what it sent: the agent is alive, and will come again."""
+        """Whether the connection was closed for what the agent sent: the agent is alive, and will connect again."""
         self.most_unproved = _MAX_UNPROVED
-        """The most bytes taken before it is adopted."""
+        """The most bytes taken before the agent is admitted."""
         # Kept by `Watch`
         self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
         self.is_late = self.is_watched = False
@@ -196,13 +195,13 @@ class Link(asyncio.StreamReaderProtocol):
         super().connection_made(transport)
 
     async def greeted(self, greeting: Awaitable[None], writer: asyncio.StreamWriter) -> None:
-        """Keep the writer, do the handshake, and let go of what only the handshake needs."""
-        self._writer = writer  # Python 3.13 and newer closes the connection of a writer without references
+        """Keep the writer, do the handshake, and drop the objects that only the handshake needs."""
+        self._writer = writer  # Python 3.13 and newer close a connection whose writer has no reference
         try:
             await greeting
         finally:
             if self._stream is not None and (broken := self._stream.exception()) is not None:
-                broken.__traceback__ = None  # its frames hold the stream, which holds the exception
+                broken.__traceback__ = None  # the traceback's frames hold the stream, which holds the exception
             self._stream = None
             if not self.is_open:
                 self._writer = None
@@ -233,7 +232,7 @@ class Link(asyncio.StreamReaderProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end of the connection."""
         super().connection_lost(exc)
-        # the kernel gives up a host that acknowledges nothing
+        # The kernel gives up a host that acknowledges nothing: TimeoutError.
         self.fell_silent = isinstance(exc, TimeoutError) or self.fell_silent
         self.close("its connection ended" if exc is None else f"its connection broke ({type(exc).__name__})")
         self._peer = self._writer = None
@@ -244,7 +243,7 @@ class Link(asyncio.StreamReaderProtocol):
         return False
 
     def send(self, frame: Frame) -> None:
-        """Seal and send, in the order of the calls. In the loop's thread only."""
+        """Seal and send a frame; frames go out in the order of the calls. In the loop's thread only."""
         if why := why_unsendable(frame):
             log.error("a frame for an agent is not sent: %s: %s", frame["t"], why, extra={"node": self.node})
         elif self.is_open:
@@ -256,7 +255,7 @@ class Link(asyncio.StreamReaderProtocol):
             self._write(ping(times(now), self._seals.beats.seal(times(now))))
 
     def send_away(self, why: str) -> None:
-        """Close a peer that speaks, for what it sent."""
+        """Close the connection of a peer that is alive, because of what it sent or how much."""
         self.is_sent_away = True
         self.close(why)
 
@@ -278,7 +277,7 @@ class Link(asyncio.StreamReaderProtocol):
             self._owner.ended(self, why)
 
     def _show_first(self) -> None:
-        """Pass the first frame to the handshake and keep the following bytes until it is done."""
+        """Pass the first frame to the handshake; keep the bytes behind it until the handshake is done."""
         size = self._size()
         if size is None:
             return
@@ -313,7 +312,7 @@ class Link(asyncio.StreamReaderProtocol):
                 at, seal = number(frame, "sent" if asks else "lives"), frame.get("seal")
                 if "leaves" in frame:
                     word = number(frame, "leaves")
-                    self._let_leave(times(at, word), seal, word)
+                    self._take_leave(times(at, word), seal, word)
                 else:
                     self._take_beat(Beat(at, times(at), seal, asks))
             elif frame["t"] == REFUSES:
@@ -324,22 +323,22 @@ class Link(asyncio.StreamReaderProtocol):
             self.send_away(str(error))
 
     def _take_beat(self, beat: Beat) -> None:
-        """Note a heartbeat with a good seal, and answer it if it asks for that."""
+        """Note a heartbeat with a good seal, and answer it if it asks for an answer."""
         if self._owner is None or self._seals is None or not self._is_sealed(self._seals, beat.seal, beat.written):
             return
         now = times(self._owner.beat(self, beat.at))
         if beat.asks:
             self._write(reply(beat.written, now, self._seals.beats.seal(b"%s,%s" % (beat.written, now))))
 
-    def _let_leave(self, written: bytes, seal: object, word: float) -> None:
+    def _take_leave(self, written: bytes, seal: object, word: float) -> None:
         """Close the connection of an agent that was told to end."""
-        # its message is sealed like a heartbeat, because frames with other seals take too long to open
+        # The message is sealed like a heartbeat, because other seals take too long to open.
         if self._seals is not None and self._is_sealed(self._seals, seal, written):
             self.leaves, self.host_ends = word != WITH_HOST, word != ALONE
             self.close("its host is being shut down" if word == WITH_HOST else "it was told to end")
 
     def _is_sealed(self, seals: Seals, seal: object, written: bytes) -> bool:
-        """Return whether a heartbeat has its seal; close the connection if it does not."""
+        """Return whether a heartbeat's seal is good; close the connection if it is not."""
         try:
             seals.beats.check(seal, written)
         except Permanent as error:

@@ -1,6 +1,7 @@
 """Compare the addresses of agents' connections with those that Slurm and the provider know for the nodes.
 
-A node's name that only an agent gave is never resolved here, and an unknown address counts against no agent.
+Only names that Slurm knows are resolved, never one that an agent alone gave. An unknown address alone counts against no
+agent.
 """
 
 import asyncio
@@ -21,22 +22,22 @@ from steward.ports import Retryable
 
 _LOOK_UP_S = 2.0
 _AT_ONCE, _LATER_AT_ONCE = 8, 4
-"""How many names are looked up at once, and how many of these at most that no agent waits for."""
+"""How many names are looked up at once, and how many of these may be names that no agent waits for."""
 _KNOWN_S = 300.0
 _UNKNOWN_S = 30.0
 _INDEX_S = 1.0
 _TEXTS_KEPT = 1 << 15
-"""Parsed addresses that are kept: parsing takes a tenth of the time of an agent's arrival."""
+"""Parsed addresses that are cached: parsing took a tenth of the time of an agent's arrival."""
 
 Resolve = Callable[[str], frozenset[str]]
 """Returns the addresses of a host's name; may block. Raises OSError if it has none."""
 
 
 class Origin(Enum):
-    """Where a connection comes from."""
+    """The origin of a connection."""
 
     OWN = "own"
-    """An address of the node, or of the head's own host: root there controls the head anyway."""
+    """An address of the node, or of the head's own host, where root controls the head anyway."""
     UNKNOWN = "unknown"
     """No address of the node is known."""
     STRANGE = "strange"
@@ -61,7 +62,7 @@ def plain(address: str) -> str:
 
 
 class Origins:
-    """The known addresses of nodes. Any thread may call `learn`, only the loop's all else."""
+    """The known addresses of nodes. Any thread may call `learn`; all else is for the loop's thread."""
 
     def __init__(self, resolve: Resolve = resolve) -> None:
         self._resolve = resolve
@@ -86,11 +87,11 @@ class Origins:
         self._nodes = nodes
 
     async def look_up(self, node: NodeName) -> None:
-        """Look up the addresses of the node's names within a few seconds; a name without an answer stays unknown."""
+        """Look up the node's names within a few seconds; a name without an answer stays unknown."""
         await asyncio.gather(*(self._look_up(name) for name in self._stale(node)))
 
     def look_up_later(self, node: NodeName) -> None:
-        """Look up the addresses as there is time; thousands of names are looked up one after the other."""
+        """Look up the node's names in the background, a few at a time."""
         self._later.update(dict.fromkeys(self._stale(node)))
         while len(self._asking) < min(_LATER_AT_ONCE, len(self._later)):
             asking = asyncio.get_running_loop().create_task(self._ask_later())
@@ -98,7 +99,7 @@ class Origins:
             asking.add_done_callback(self._asking.discard)
 
     def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
-        """Return the origin of a connection that speaks as `node`; `here`: it comes from the head's own host."""
+        """Return the origin of a connection that speaks as `node`; `here`: it comes from this host."""
         known = self._addresses(node)
         if here or address in known:
             return Origin.OWN
@@ -107,7 +108,7 @@ class Origins:
         return Origin.STRANGE if known else Origin.UNKNOWN
 
     def is_at_home(self, node: NodeName, address: str) -> bool:
-        """Return whether the address is known to be the node's, without a look-up."""
+        """Return whether the address is known to be the node's, without looking up a name."""
         return address in self._addresses(node)
 
     def other_owner(self, node: NodeName, address: str) -> NodeName | None:
@@ -115,18 +116,18 @@ class Origins:
         return min((other for other in self._owners_of(address) if other != node and self._serves(other)), default=None)
 
     def is_new_machine(self, node: NodeName, instance: InstanceId, than: InstanceId) -> bool:
-        """Return whether the provider says that `instance` is the node's, and followed `than`."""
+        """Return whether the provider says that `instance` is the node's machine, and replaced the instance `than`."""
         machine, old = self._instances.get(instance), self._instances.get(than)
         if instance == than or machine is None or machine.node != node or machine.state.is_dead:
             return False
         return old is None or old.state.is_dead or old.launched < machine.launched
 
     def _stale(self, node: NodeName) -> list[str]:
-        """Return the node's names that must be looked up."""
+        """Return the node's names whose addresses are unknown or too old."""
         return [name for name in self._names(node) if self._is_stale(name)]
 
     def _is_stale(self, name: str) -> bool:
-        """Return whether the name must be looked up."""
+        """Return whether the name's addresses are unknown or too old."""
         return self._found.get(name, (None, 0.0))[1] <= time.monotonic()
 
     async def _ask_later(self) -> None:
@@ -146,7 +147,7 @@ class Origins:
         self._found[name] = (found, time.monotonic() + (_KNOWN_S if found else _UNKNOWN_S))
 
     def _names(self, node: NodeName) -> list[str]:
-        """Return the node's names without addresses."""
+        """Return the node's host names; none if Slurm does not know the node."""
         known = self._nodes.get(node)
         said = {known.address or node, known.extra.get("hostname", ""), node} if known is not None else set()
         return [name for name in said if name and not _is_ip(name)]
@@ -160,7 +161,7 @@ class Origins:
         return frozenset(map(plain, slurms | providers)).union(*resolved)
 
     def _owners_of(self, address: str) -> set[NodeName]:
-        """Return the nodes that have the address, by an index that is rebuilt once a second at most."""
+        """Return the nodes that have the address."""
         now = time.monotonic()
         if now >= self._owners_at + _INDEX_S:
             owners: defaultdict[str, set[NodeName]] = defaultdict(set)
@@ -171,7 +172,7 @@ class Origins:
         return self._owners.get(address, set())
 
     def _serves(self, node: NodeName) -> bool:
-        """Return whether the node is in service; the address of another one may be a new machine's by now."""
+        """Return whether the node is in service: the address of another node may belong to a new machine by now."""
         known = self._nodes.get(node)
         return known is not None and known.is_powered and known.responding and not known.is_down
 

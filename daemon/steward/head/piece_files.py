@@ -15,7 +15,7 @@ from steward.model.ids import NodeName
 log = logging.getLogger(__name__)
 
 _BUNDLES, _NODES = 200, 1024
-"""Bundles that are kept, and parts of each."""
+"""The most bundles kept, and the most files in each."""
 _LOGS_OF_A_NODE = 20
 _WAITING = 2_000
 _PRUNE_EVERY_S = 3600.0
@@ -36,10 +36,11 @@ class PieceLimits:
 
 
 class PieceFiles:
-    """Writes pieces to files. `put` never blocks: a thread writes, and pieces beyond its speed are left out.
+    """Text files that are written piece by piece.
 
-    It is a daemon thread, begun with the first piece. Pieces may come again or overlap: an offset has one place. The
-    caller makes sure that names are fit for files.
+    `put` never blocks: a daemon thread, begun with the first piece, writes; pieces beyond its speed are dropped. A
+    piece may come twice or overlap another, because it is written at its own offset. The caller makes sure that names
+    are fit for files.
     """
 
     def __init__(self, folder: Path, rules: PieceLimits, *, now: Callable[[], float] = time.time) -> None:
@@ -57,7 +58,7 @@ class PieceFiles:
         try:
             self._waiting.put_nowait((group, name, offset, text))
         except queue.Full:
-            return  # the file will say that a part is missing
+            return  # the file will get a note that a part is missing
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_all, name=self._folder.name, daemon=True)
             self._writer.start()
@@ -81,9 +82,9 @@ class PieceFiles:
     def _write(self, path: Path, offset: int, text: str) -> None:
         """Write one piece, with a note in place of a missing part."""
         if not path.exists():
-            self._make_room_for(path.parent)
+            self._drop_oldest_groups(path.parent)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._make_room(path.parent)
+            self._drop_oldest_files(path.parent)
             path.touch(mode=0o600)
         with path.open("r+b") as file:
             size = file.seek(0, 2)
@@ -93,19 +94,19 @@ class PieceFiles:
             file.seek(offset)
             file.write(text.encode("ascii", "replace")[: self._rules.size - offset])
 
-    def _make_room(self, folder: Path) -> None:
+    def _drop_oldest_files(self, folder: Path) -> None:
         """Remove the oldest files of a full group."""
         newest_last = sorted(folder.glob(f"*{self._rules.suffix}"), key=lambda file: file.stat().st_mtime)
         for file in newest_last[: max(0, len(newest_last) - self._rules.most + 1)]:
             file.unlink(missing_ok=True)
 
-    def _make_room_for(self, group: Path) -> None:
-        """Remove the groups that were not written to for the longest time."""
+    def _drop_oldest_groups(self, group: Path) -> None:
+        """Remove the groups with the oldest last write, to make room for this one."""
         if self._rules.groups is None or group.exists() or not self._folder.is_dir():
             return
         newest_last = sorted(self._folder.iterdir(), key=lambda one: one.stat().st_mtime)
         for old in newest_last[: max(0, len(newest_last) - self._rules.groups + 1)]:
-            _empty(old)
+            _remove_folder(old)
 
     def _prune(self) -> None:
         """Remove the files that were not written to for `keep_days`."""
@@ -118,7 +119,7 @@ class PieceFiles:
                 file.unlink(missing_ok=True)
 
 
-def _empty(folder: Path) -> None:
+def _remove_folder(folder: Path) -> None:
     """Remove a folder with its files."""
     for file in folder.iterdir():
         file.unlink(missing_ok=True)

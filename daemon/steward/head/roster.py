@@ -25,13 +25,13 @@ _RUNS_KEPT = 64
 
 
 class Superseded(Exception):
-    """A machine that was replaced speaks again as this node; the newer one keeps the name."""
+    """A connection as a machine that was replaced as this node; the newer machine keeps the name."""
 
 
 class Roster:
     """The views of all agents.
 
-    Thread-safe. Times are Unix seconds. `last_heard` of a live agent may be some beats old.
+    Thread-safe. Times are Unix seconds. `last_heard` of a connected agent may lag by some heartbeats.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Roster:
             return dict(self._details)
 
     def view(self, node: NodeName) -> AgentView | None:
-        """Return the view of one agent; None if it never came."""
+        """Return the view of one agent; None if the node has none."""
         return self._views.get(node)
 
     def joined(
@@ -64,10 +64,10 @@ class Roster:
         address: str = "",
         restored: bool = False,
     ) -> AgentView | None:
-        """Note an accepted connection; return the live view of another incarnation that it replaces, or None.
+        """Note an accepted connection; return the view of the live agent that it replaces; None if it replaces none.
 
-        Raises Superseded for an incarnation that was replaced before, unless it is `restored`: the agent that took its
-        place had no right to it.
+        The replaced agent is of another incarnation. Raises Superseded for an incarnation that was replaced before,
+        unless it is `restored`: the agent that replaced it was not on the node's own address.
         """
         with self._lock:
             if restored:
@@ -122,7 +122,7 @@ class Roster:
         fell_silent: bool = False,
         is_sent_away: bool = False,
     ) -> None:
-        """Note that the connection of the node's agent ended at `now`, with what it said last (`AgentView`)."""
+        """Note that the connection of the node's agent ended at `now`, and why; the flags are those of `AgentView`."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(
@@ -138,12 +138,12 @@ class Roster:
             )
 
     def dialled(self, node: NodeName, now: float) -> None:
-        """Note that the node's agent came, proved itself and was sent away."""
+        """Note that the node's agent connected and proved itself, but was sent away."""
         with self._lock:
             self._views[node] = replace(self._view_of(node), dialled_at=now)
 
     def reported(self, node: NodeName, report: Report, now: float) -> bool:
-        """Take the agent's report; return whether it is news (an answer to a `check now` always is)."""
+        """Take the agent's report; return whether it is news. An answer to a `check now` always is."""
         with self._lock:
             view = self._views[node]
             asked = asked_at(report)
@@ -158,10 +158,14 @@ class Roster:
                 reported_at=now,
                 checked_at=max(view.checked_at, min(asked or 0.0, now)),
             )
-            return asked is not None or not view.reported_at or _essence(report.findings) != _essence(view.findings)
+            return (
+                asked is not None
+                or not view.reported_at
+                or _without_times(report.findings) != _without_times(view.findings)
+            )
 
     def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
-        """Take the state of the node's setup; return whether it is news. A repeated one keeps its first time."""
+        """Take the state of the node's setup; return whether it is news. A repeated report keeps its first time."""
         with self._lock:
             view = self._views[node]
             if view.setup is not None and replace(report, at=view.setup.at) == view.setup:
@@ -179,7 +183,7 @@ class Roster:
             return True
 
     def deep_is(self, node: NodeName, report: DeepReport) -> bool:
-        """Take the results of a deep check so far; return whether they are news (progress is not)."""
+        """Take the results of a deep check so far; return whether they are news. Mere progress is not."""
         with self._lock:
             view = self._views[node]
             before = next((one for one in view.deep if one.run == report.run), None)
@@ -190,7 +194,7 @@ class Roster:
     def exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> bool:
         """Take the tasks that ended badly on the node; return whether one is news.
 
-        A repeated one keeps its first time.
+        A repeated task keeps its first time.
         """
         with self._lock:
             view = self._views[node]
@@ -201,36 +205,36 @@ class Roster:
             return bool(new)
 
     def progress_is(self, node: NodeName, jobs: tuple[Progress, ...]) -> bool:
-        """Take the progress of the node's jobs; return whether it is news: a job's first step, or a job at rest."""
+        """Take the progress of the node's jobs; return whether it is news (`_milestones`)."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(view, progress=jobs)
             return _milestones(jobs) != _milestones(view.progress)
 
     def run_is(self, node: NodeName, word: ElasticWord) -> bool:
-        """Take the agent's word on an elastic run; return whether it is news (a step is not)."""
+        """Take the agent's report on an elastic run; return whether it is news. A mere step is not."""
         with self._lock:
             view = self._views[node]
             before = next((one for one in view.elastic if one.run == word.run), None)
             others = tuple(one for one in view.elastic if one.run != word.run)[-(_RUNS_KEPT - 1) :]
             self._views[node] = replace(view, elastic=(*others, word))
-            return before is None or _standing(before) != _standing(word)
+            return before is None or _without_progress(before) != _without_progress(word)
 
     def has_told(self, node: NodeName, bundle: str) -> None:
-        """Note that the node's part of a bundle is here in full."""
+        """Note that the node's part of a bundle has arrived in full."""
         with self._lock:
             view = self._views[node]
             others = tuple(name for name in view.bundles if name != bundle)
             self._views[node] = replace(view, bundles=(*others, bundle)[-_BUNDLES_KEPT:])
 
     def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
-        """Take the second witness's results, also for a node for which no agent ever spoke."""
+        """Take the second witness's results, also for a node whose agent never connected."""
         with self._lock:
             for node, result in seen.items():
                 self._views[node] = replace(self._view_of(node), witness=result)
 
     def peer_saw(self, node: NodeName, word: PeerWord) -> bool:
-        """Take the result of another node's agent; return whether the node is known."""
+        """Take what another node's agent saw of the node; return whether the node has a view."""
         with self._lock:
             view = self._views.get(node)
             if view is None:
@@ -240,12 +244,12 @@ class Roster:
             return True
 
     def _view_of(self, node: NodeName) -> AgentView:
-        """Return the node's view; an empty one if no agent ever came."""
+        """Return the node's view; an empty one if it has none."""
         empty = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
         return self._views.get(node, empty)
 
     def _supersede(self, node: NodeName, old: Incarnation) -> None:
-        """Note that the incarnation was replaced."""
+        """Note that the incarnation was replaced on its node."""
         kept = self._superseded.setdefault(node, OrderedDict())
         kept[old] = None
         if len(kept) > _SUPERSEDED_KEPT:
@@ -253,16 +257,16 @@ class Roster:
 
 
 def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool]]:
-    """Return the parts of the progress whose change is news."""
+    """Return for each job what is news if it changes: its run, whether a step came, whether it is quiet."""
     return [(one.job, one.restart, one.step is None, one.quiet_s > 0) for one in jobs]
 
 
-def _essence(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Return the findings without their times."""
+def _without_times(findings: tuple[Finding, ...]) -> list[Finding]:
+    """Return the findings without their times, which are no news."""
     return [replace(finding, at=0.0, passed_at=0.0, good_since=0.0) for finding in findings]
 
 
-def _standing(word: ElasticWord) -> ElasticWord:
-    """Return the report without what changes from step to step."""
+def _without_progress(word: ElasticWord) -> ElasticWord:
+    """Return the report without its times and, while the run is running, without its step."""
     step = word.step if word.state is not Activity.RUNNING else None
     return replace(word, step=step, saved_step=None, consumed=None, at=0.0)

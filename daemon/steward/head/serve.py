@@ -44,29 +44,29 @@ log = logging.getLogger(__name__)
 _CYCLE_ENDS_S = 15.0
 _HTTP_ENDS_S = 1
 _IDLE_S = 10.0
-"""uvicorn ends a connection 5 s after an answer by itself, but waits for ever for a first request."""
+"""uvicorn itself ends a connection 5 s after an answer, but waits for ever for a first request."""
 _BACKLOG = 1024
 MAX_CONNECTIONS = 256
 SHARE = 64
 """The most HTTP connections of one peer, so that no peer can keep others out."""
 
 
-# Loopback is no wall: every user of this machine reaches the port, and uvicorn alone lets one of them hold all of it
-# with connections that ask for nothing. tests/unit/head/test_http_server.py shows what each of these classes prevents.
+# Any user of this machine can reach a port on loopback, and with uvicorn alone one user could hold all connections
+# without a request. tests/unit/head/test_http_server.py shows what each of these classes prevents.
 
 
 class IdleConnections:
-    """Ends HTTP connections without a request: they count towards the server's limit.
+    """A look at all HTTP connections that ends the idle ones: they count towards the server's limit.
 
-    A connection that is unchanged since the last look, without a request under way, is ended. `protocols` are
-    uvicorn's: each has `cycle`, its last request if any. A request that comes in drops is not one until it is whole.
+    `protocols` are uvicorn's connections; `cycle` of each is its last request, if any. A request that arrives in small
+    pieces counts only once it is whole.
     """
 
     def __init__(self) -> None:
         self._before: dict[Any, Any] = {}
 
     def look(self, protocols: Iterable[Any]) -> None:
-        """End the connections that were idle at the last look already."""
+        """End the connections that were idle at the last look and had no request since."""
         idle = {one: one.cycle for one in protocols if one.cycle is None or one.cycle.response_complete}
         for protocol, last in idle.items():
             if protocol in self._before and self._before[protocol] is last:
@@ -75,9 +75,9 @@ class IdleConnections:
 
 
 class SharedHttp(H11Protocol):
-    """uvicorn's connection; one beyond its peer's share is closed.
+    """uvicorn's connection, closed at once if its peer has more than `SHARE`.
 
-    Peers on this machine are told apart by their uid, if it is known, others by their address.
+    A peer on this machine is a uid if that is known; any other peer is an address.
     """
 
     peer: object = None
@@ -97,7 +97,7 @@ class SharedHttp(H11Protocol):
 
 
 def _peer_of(transport: Any) -> object:
-    """Return the uid or the address of the peer; None if it is not known."""
+    """Return the uid or the address of the peer; None if neither is known."""
     theirs, ours = (transport.get_extra_info(name) for name in ("peername", "sockname"))
     if not theirs or not ours:  # it has gone away already
         return None
@@ -106,7 +106,7 @@ def _peer_of(transport: Any) -> object:
 
 
 class _Http(uvicorn.Server):
-    """uvicorn without its own handling of signals, which the daemon handles for all its parts. Idle connections end."""
+    """uvicorn that ends idle connections and leaves signals to the daemon, which handles them for all its parts."""
 
     def __init__(self, config: uvicorn.Config, idle_s: float) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,7 +119,7 @@ class _Http(uvicorn.Server):
         lengthen(sockets or (), _BACKLOG)
 
     async def main_loop(self) -> None:
-        """Until told to exit. uvicorn's own loop ticks ten times a second, for the answers' date and that word."""
+        """Wait until told to exit; look at connections and memory every `idle_s` seconds."""
         self._loop = asyncio.get_running_loop()
         while not self.should_exit:
             self._idle.look(self.server_state.connections)
@@ -194,16 +194,16 @@ async def _serve(head: Head, settings: Settings) -> int:
 
 
 def _run_cycle(head: Head, ends: Callable[[], object]) -> None:
-    """Run the cycle; the head ends with it."""
+    """Run the cycle; end the head when the cycle ends."""
     try:
         head.cycle.run()
     finally:
-        with contextlib.suppress(RuntimeError):  # the loop is closed already
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the head has ended already
             ends()
 
 
 async def _until(events: Iterable[asyncio.Event], serving: Iterable["asyncio.Task[None]"]) -> None:
-    """Wait until one of the events has come, or until HTTP ended by itself."""
+    """Wait until one of the events is set, or an HTTP server ended by itself."""
     waiting = {asyncio.create_task(each.wait()) for each in events}
     await asyncio.wait({*waiting, *serving}, return_when=asyncio.FIRST_COMPLETED)
     for each in waiting:
@@ -213,7 +213,7 @@ async def _until(events: Iterable[asyncio.Event], serving: Iterable["asyncio.Tas
 async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], thread: threading.Thread) -> None:
     """Stop all parts; the cycle finishes its turn first, so that the outcomes of its actions are recorded."""
     log.info("stewardd stops")
-    # what is cut off is done again by the next head
+    # A turn that is cut off is done again by the next head.
     head.cycle.stop()
     await asyncio.to_thread(head.notify.stop)
     await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
@@ -224,7 +224,7 @@ async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], threa
 
 
 def listen(key: str, where: str) -> socket.socket:
-    """Return a socket that listens at the address `head.KEY`. Raises Permanent if that fails."""
+    """Return a socket that listens at the address of setting `head.KEY`. Raises Permanent if that fails."""
     host, port = split_host_port(where)
     with _named(key, where):
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -232,20 +232,20 @@ def listen(key: str, where: str) -> socket.socket:
 
 @contextlib.contextmanager
 def _named(key: str, where: str) -> Iterator[None]:
-    """Raise Permanent with the setting's name for an address where the system does not let us listen."""
+    """Raise Permanent, with the setting's name, in place of an OSError of listening."""
     try:
         yield
     except OSError as error:
-        # Python's own text holds the address as Python writes it
+        # str(error) would hold the address as a Python tuple
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else cause(error)
         remedy = "end what listens there (`ss -ltnp`), or set another address of this host"
         raise Permanent(f"head.{key} = {where}: {why}; {remedy}") from error
 
 
 def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) -> _Http:
-    """Return the HTTP server, with TLS if a certificate is configured. Raises Permanent if that is unusable.
+    """Return the HTTP server, with TLS if a certificate is configured. Raises Permanent if the certificate is unusable.
 
-    A connection without a request for `idle_s` to twice as many seconds is ended.
+    A connection without a request is ended after `idle_s` to twice that.
     """
     config = uvicorn.Config(
         app,
@@ -268,18 +268,18 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
     return _Http(config, idle_s)
 
 
-# Only one head may use a state_dir. A second one, started by hand, would write into the first one's store, and
-# both would carry out each other's plans.
+# Sole head: only one may use a state_dir. A second one, started by hand, would write into the first one's store, and
+# each would carry out the other's plans.
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors of a file system without locks: then a second head is not kept out."""
+"""Errors of a file system without locks; on such a file system a second head is not kept out."""
 
 
 @contextlib.contextmanager
 def sole(directory: Path) -> Iterator[None]:
-    """Hold the head's state_dir, making it if absent. A dead holder's lock is free.
+    """Hold the head's state_dir, made if absent. The lock of a dead head is free.
 
-    Raises Retryable if another head has it, Permanent if it cannot be made.
+    Raises Retryable if another head holds the directory, Permanent if it cannot be made.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -304,23 +304,25 @@ def _hold(descriptor: int, directory: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise Permanent(f"head.state_dir {directory}: {cause(error)}") from error
-    with contextlib.suppress(OSError):  # of a full disk the store tells; the lock is held without the number
+    with contextlib.suppress(OSError):  # a full disk is reported by the store; the lock holds without the number
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
-# How Python runs the head, whose memory is pictures of thousands of nodes that are made anew all the time.
+# How Python runs the head, whose memory is pictures of thousands of nodes, made anew in every turn.
 #
-# Measured with 1,200 nodes on two busy cores (`make bench-capacity`): one read of the API in a hundred took 300 to 390
-# ms with Python's defaults, 90 ms so. The difference were collections of cyclic garbage, up to 440 ms each. A head
-# makes little of that: a picture is freed when the next one takes its place.
+# Measured with 1,200 nodes on two busy cores (`make bench-capacity`): the slowest read of the API in a hundred took 300
+# to 390 ms with Python's defaults, and 90 ms with these values. The cause was collections of cyclic garbage, up to 440
+# ms each. The head makes little cyclic garbage: a picture is freed when the next one takes its place.
 
 _TURN_S = 0.001
-"""A computing thread delays the others for this long (Python's default: 5 ms)."""
+"""How long a computing thread may run before another one has its turn (Python's default: 5 ms)."""
 _GARBAGE = (50_000, 10, 500)
-"""New objects before a collection of the young, how many of these before one of those that survived it, and of all.
+"""Thresholds of Python's three generations of garbage: new objects before a collection of the young generation,
+young collections before one of the middle generation, and middle ones before one of all.
 
-The second is soon: connections that strangers open and close leave garbage that often survives the first.
+The middle generation is collected soon: connections that strangers open and close leave garbage that often survives the
+young one.
 """
 
 _MALLOC = ((-8, 2), (-3, 1 << 17), (-1, 1 << 18))
@@ -331,7 +333,7 @@ def suit_many_nodes() -> None:
     """Set up Python for pictures of thousands of nodes, for the rest of the process."""
     sys.setswitchinterval(_TURN_S)
     gc.collect()
-    # what exists already is taken to stay
+    # Objects that exist by now stay for good: never search them for garbage.
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     gc.enable()
@@ -340,7 +342,7 @@ def suit_many_nodes() -> None:
 
 def _return_memory() -> None:
     """Return large pieces of freed memory, such as Slurm's answers and pages of the API, to the system."""
-    # glibc would keep room for them in a heap of each thread; other C libraries have no such option
+    # glibc would keep the memory in the heap of each thread; other C libraries have no such option.
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         for what, value in _MALLOC:

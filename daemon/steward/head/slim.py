@@ -1,4 +1,4 @@
-"""Return memory that a flood of requests took to the system when it is over.
+"""Return memory to the system after a flood of requests.
 
 With `suit_many_nodes`, Python hardly ever collects the oldest cyclic garbage, and glibc keeps free memory between
 pieces in use.
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 GREW = 64 << 20
-"""A growth by this many bytes is worth a collection, which stops the process for a moment.
+"""A growth by this many bytes is worth a full collection of garbage.
 
-On a busy machine it takes seconds in which no agent is answered. So first what is free already is returned, without
-stopping anything.
+A full collection stops the process, on a busy machine for seconds in which no agent is answered. So memory that is free
+already is returned first, which stops nothing.
 """
 EVERY_S = 300.0
 
@@ -26,7 +26,7 @@ def resident() -> int:
 
 
 def trim() -> None:
-    """Have the C library return what is free; other threads continue meanwhile."""
+    """Have the C library return free memory; other threads run on meanwhile."""
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
@@ -39,7 +39,7 @@ def give_back() -> None:
 
 
 class Slim:
-    """Returns memory now and then. What the process needs normally is learnt from what is left each time."""
+    """The return of memory now and then. The size that is left each time counts as the usual size."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Slim:
         self._usual, self._at = size(), monotonic()
 
     def look(self) -> bool:
-        """Return memory to the system if it grew much since the last time. Return whether that was done."""
+        """Return memory to the system if the process grew much beyond its usual size; return whether it did."""
         now, size = self._monotonic(), self._size()
         if size < self._usual + GREW or now < self._at + EVERY_S:
             return False

@@ -1,4 +1,4 @@
-"""Agents' reports on jobs: waiting shims, and jobs that opted in. Both are bounded."""
+"""Keep agents' reports on jobs, bounded in number: waiting shims, and jobs that opted in."""
 
 import threading
 from collections import Counter, defaultdict
@@ -16,20 +16,20 @@ E = TypeVar("E")
 
 MAX_ASKS_PER_NODE = 512
 MAX_ASKS_OF_USER = 64
-"""On one node: the requests of one user leave room for those of others."""
+"""The most requests of one user on one node, so that other users have room."""
 MAX_OPTED = 200_000
 MAX_OPTED_OF_NODE = 256
 """As many as an agent keeps."""
 MAX_TOLD_BY = 8
-"""How many reporting nodes are remembered of a job: all nodes of a large one report it."""
+"""The most reporting nodes remembered for a job: all nodes of a large job report it."""
 MAX_TOLD_LEFT = 1024
 """The most characters on what earlier attempts of a job left on its nodes."""
 _OPTED_KEPT_S = 600.0
 
-_Word = tuple[JobId, int, str, int]
-"""Job, user, mode, run."""
-_Claim = tuple[JobId, int]
-"""Job and user: a node reports one thing of each at a time."""
+_ReportKey = tuple[JobId, int, str, int]
+"""The key of a report: job, user, mode, run."""
+_JobOfUser = tuple[JobId, int]
+"""Job and user: a node has one report for each such pair."""
 
 
 class Asks(Generic[L]):
@@ -57,9 +57,9 @@ class Asks(Generic[L]):
         return known[0].job if known is not None else None
 
     def add(self, ask: Ask, link: L) -> bool:
-        """Add a request, move it to the node's new connection, or complete it; return whether that was possible.
+        """Add a request, move it to the node's new connection, or complete it; return whether that was done.
 
-        It is not if the node, or the user there, has too many already, or another node uses that id.
+        A request is refused if the node, or the user there, has too many already, or if its id is another node's.
         """
         with self._lock:
             known = self._asks.get(ask.id)
@@ -87,7 +87,7 @@ class Asks(Generic[L]):
             return True
 
     def drop(self, link: L) -> bool:
-        """Remove the requests of a connection that ended: its agent will ask again. Return whether there were any."""
+        """Remove the requests of a connection that ended; return whether there were any. The agent will ask again."""
         with self._lock:
             gone = [ask.id for ask, its in self._asks.values() if its is link]
             for ask in gone:
@@ -95,52 +95,52 @@ class Asks(Generic[L]):
             return bool(gone)
 
     def _is_full(self, ask: Ask) -> bool:
-        """Return whether the node, or the user there, has too many requests."""
+        """Return whether the node, or the request's user on it, has too many requests."""
         of_user = self._count[ask.node, ask.uid]
         return of_user >= MAX_ASKS_OF_USER or self._count[ask.node] >= MAX_ASKS_PER_NODE
 
     def _remove(self, ask: AskId) -> L:
         """Remove a request and return its connection."""
         one, link = self._asks.pop(ask)
-        self._count -= Counter((one.node, (one.node, one.uid)))  # drops counts of zero
+        self._count -= Counter((one.node, (one.node, one.uid)))  # this subtraction drops counts of zero
         return link
 
 
 def _completed(known: Ask, again: Ask) -> Ask:
-    """Return the known request, with the signs of the job's output if they have come only now."""
+    """Return the known request; with the new one's signs of the job's output if those were still being read."""
     if not known.is_reading:
         return known
     return replace(known, signs=again.signs, is_reading=again.is_reading)
 
 
 class Opted:
-    """Jobs that opted in, by each user who claims them, with the nodes that report each. Thread-safe.
+    """Reports on jobs that opted in, by the user that claims the job, with the nodes that report each. Thread-safe.
 
-    On a node where a job is not known any user may claim it, and a node may lie: that must not hide its owner's report.
-    A node's newer report on a user's job replaces its older one. If a node reports too much, the oldest report of the
-    user with the most is dropped. If the book is full, the oldest report of only one node is dropped first, of the node
-    with the most.
+    On a node where a job is not known any user may claim it, and a node may lie: neither may hide the report of the
+    job's owner. A node's newer report on a user's job replaces its older one. If a node makes too many reports, it
+    loses the oldest one of its user with the most. If the book is full, reports that only one node makes go first: the
+    oldest one of the node with the most.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._words: dict[_Word, OptedIn] = {}
-        self._shares: defaultdict[NodeName | None, dict[_Word, None]] = defaultdict(dict)
-        """The reports that only one node makes, by node; None: those of several."""
-        self._says: defaultdict[NodeName, dict[_Claim, _Word]] = defaultdict(dict)
+        self._reports: dict[_ReportKey, OptedIn] = {}
+        self._by_only_node: defaultdict[NodeName | None, dict[_ReportKey, None]] = defaultdict(dict)
+        """The reports that only one node makes, by that node; under None the reports of several nodes."""
+        self._of_node: defaultdict[NodeName, dict[_JobOfUser, _ReportKey]] = defaultdict(dict)
         """The present reports of each node, the oldest first."""
 
     def all(self) -> tuple[OptedIn, ...]:
         """Return all reports."""
         with self._lock:
-            return tuple(self._words.values())
+            return tuple(self._reports.values())
 
     def add(self, opted: OptedIn) -> bool:
-        """Add a report; return whether it says anything new."""
+        """Add a report; return whether it changes anything."""
         with self._lock:
-            word = (opted.job, opted.uid, opted.mode.text, opted.restart)
-            taken_back = [self._take_back(node, word) for node in opted.told_by]
-            known = self._words.get(word)
+            key = (opted.job, opted.uid, opted.mode.text, opted.restart)
+            dropped = [self._drop_other_report(node, key) for node in opted.told_by]
+            known = self._reports.get(key)
             if known is not None:
                 told_by, has_steps = known.told_by | opted.told_by, known.has_steps or opted.has_steps
                 has_detached = known.has_detached or opted.has_detached
@@ -151,70 +151,70 @@ class Opted:
                     left = known.left
                 now = replace(known, told_by=told_by, has_steps=has_steps, has_detached=has_detached, left=left)
                 if now == known:
-                    return any(taken_back)
+                    return any(dropped)
                 opted = now
-            self._put(word, opted)
+            self._put(key, opted)
             for node in opted.told_by:
                 self._make_room(node)
-            if len(self._words) > MAX_OPTED:
-                fullest = max(self._shares.values(), key=lambda words: len(words))
+            if len(self._reports) > MAX_OPTED:
+                fullest = max(self._by_only_node.values(), key=lambda keys: len(keys))
                 self._remove(next(iter(fullest)))
             return True
 
-    def _take_back(self, node: NodeName, word: _Word) -> bool:
+    def _drop_other_report(self, node: NodeName, key: _ReportKey) -> bool:
         """Remove the node's other report on the same job and user; return whether there was one."""
-        said = self._says[node].get(word[:2]) if node in self._says else None
-        if said is None or said == word:
+        said = self._of_node[node].get(key[:2]) if node in self._of_node else None
+        if said is None or said == key:
             return False
-        self._unsay(node, said)
+        self._remove_reporter(node, said)
         return True
 
     def _make_room(self, node: NodeName) -> None:
-        """Drop a report of a node that makes too many."""
-        said = self._says[node]
+        """Remove the node's oldest report of its user with the most, if the node makes too many."""
+        said = self._of_node[node]
         if len(said) > MAX_OPTED_OF_NODE:
             crowd = Counter(uid for _, uid in said).most_common(1)[0][0]
-            self._unsay(node, next(word for (_, uid), word in said.items() if uid == crowd))
+            self._remove_reporter(node, next(key for (_, uid), key in said.items() if uid == crowd))
 
-    def _unsay(self, node: NodeName, word: _Word) -> None:
-        """Remove the node from a report."""
-        known = self._words[word]
+    def _remove_reporter(self, node: NodeName, key: _ReportKey) -> None:
+        """Remove the node from the reporters of a report."""
+        known = self._reports[key]
         if known.told_by == {node}:
-            self._remove(word)
+            self._remove(key)
         else:
-            self._put(word, replace(known, told_by=known.told_by - {node}))
+            self._put(key, replace(known, told_by=known.told_by - {node}))
 
     def forget(self, known: Collection[JobId], now: float) -> None:
-        """Drop old reports on jobs that Slurm does not know (any more)."""
+        """Drop reports on jobs that Slurm does not know, if they are old."""
         with self._lock:
-            for word, opted in list(self._words.items()):
+            for key, opted in list(self._reports.items()):
                 if opted.job not in known and opted.at < now - _OPTED_KEPT_S:
-                    self._remove(word)
+                    self._remove(key)
 
-    def _put(self, word: _Word, opted: OptedIn) -> None:
+    def _put(self, key: _ReportKey, opted: OptedIn) -> None:
         """Add or replace a report."""
-        if word in self._words:
-            self._remove(word)
-        self._words[word] = opted
-        self._shares[_share(opted)][word] = None
+        if key in self._reports:
+            self._remove(key)
+        self._reports[key] = opted
+        self._by_only_node[_only_reporter(opted)][key] = None
         for node in opted.told_by:
-            self._says[node][word[:2]] = word
+            self._of_node[node][key[:2]] = key
 
-    def _remove(self, word: _Word) -> None:
+    def _remove(self, key: _ReportKey) -> None:
         """Remove a report."""
-        opted = self._words.pop(word)
-        _drop(self._shares, _share(opted), word)
+        opted = self._reports.pop(key)
+        _drop(self._by_only_node, _only_reporter(opted), key)
         for node in opted.told_by:
-            _drop(self._says, node, word[:2])
+            _drop(self._of_node, node, key[:2])
 
 
 def _drop(books: dict[K, dict[E, Any]], book: K, entry: E) -> None:
-    """Remove an entry, and its book if it is empty."""
+    """Remove an entry, and its book if that is empty then."""
     del books[book][entry]
     if not books[book]:
         del books[book]
 
 
-def _share(opted: OptedIn) -> NodeName | None:
-    """Return the only node that makes the report; None if there are several."""
+def _only_reporter(opted: OptedIn) -> NodeName | None:
+    """Return the only node that makes the report; None if several make it."""
     return next(iter(opted.told_by)) if len(opted.told_by) == 1 else None

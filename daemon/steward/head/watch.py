@@ -1,7 +1,7 @@
-"""Watch whether agents still speak: overdue beats, agents in doubt, late ones, lost ones.
+"""Watch whether agents still speak: overdue heartbeats, agents in doubt, late agents, lost agents.
 
-An overdue beat puts its agent in doubt: it is pinged, others are pinged beside it, and slurmd's port is looked at. It
-is given up early only if all of that agrees; else after three beats
+An overdue heartbeat puts its agent in doubt: the agent and some others are pinged, and slurmd's port is looked at. If
+all of that says that the node is gone, the agent is given up at once; otherwise after three beats
 ([0003](../../../docs/decisions/0003-two-witnesses.md)). Times are seconds in which this process was awake.
 """
 
@@ -29,22 +29,22 @@ _LONGEST_S = 5.0
 
 
 class SecondLook:
-    """Looks at slurmd's port of a node. Any thread may call `learn`, only the loop's all else."""
+    """The look at a node's slurmd port. Any thread may call `learn`; all else is for the loop's thread."""
 
     def __init__(
         self, look: Callable[[Address], WitnessSeen | None], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
     ) -> None:
-        """`look` blocks for some seconds; `saw` gets the result of every look."""
+        """Take the look, which blocks for some seconds, and `saw`, which gets the result of every look."""
         self._look, self._saw = look, saw
         self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
         self._threads = Threads(_AT_ONCE)
 
     def learn(self, nodes: Mapping[NodeName, Node]) -> None:
-        """Take over the addresses of slurmds, as Slurm said last."""
+        """Take the addresses of slurmds from Slurm's nodes."""
         self._nodes = nodes
 
     async def __call__(self, name: NodeName) -> Witness | None:
-        """Look at the node's slurmd; return None without a result."""
+        """Look at the node's slurmd port; return None if there is no result."""
         node = self._nodes.get(name)
         if node is None:
             return None
@@ -66,18 +66,18 @@ log = logging.getLogger(__name__)
 LATE_BEATS, LATE_S = 1.75, 1.75
 OVERDUE_S = 0.1
 PATIENCE_S = 1.0
-"""How long a ping and slurmd's port may stay without an answer."""
+"""How long to wait at least for the answer to a ping."""
 STALLS, LAGS, PONGS = 3.0, 3.0, 10.0
-"""Patience grows with the agent's worst recent stall, our own worst lag, and the slowest other answer."""
+"""Wait for a ping's answer at least this many times the agent's worst stall, our worst lag, another's answer."""
 MOST = 2
-"""If more agents are overdue at once, they have a common cause: none of them is given up early."""
+"""If more agents are overdue at once, their silence has a common cause: none of them is given up early."""
 NEIGHBOURS, STRANGERS = 6, 6
-"""Others that are pinged beside one in doubt: the nearest by name, which share a rack, and some from anywhere."""
+"""How many others are pinged beside an agent in doubt: nearest by name (probably the same rack), and at random."""
 _SLOT_S, _AFTER_BEATS_S = 0.25, 0.15
-"""Beats come at quarters of our seconds: missing ones are noticed a little after each."""
+"""Look for overdue heartbeats every quarter of a second, a little after it: agents beat at quarters of our seconds."""
 _MOST_REST_S = 1.0
 _LAG_S = 0.1
-"""A smaller lag is within all limits."""
+"""A smaller lag is ignored: all limits allow for it."""
 _LAG_KEPT_S = 60.0
 _STALL_HALF_S = 300.0
 _ORDER_KEPT_S = 10.0
@@ -91,16 +91,16 @@ def gone_after(interval_s: float) -> float:
 
 
 Examine = Callable[[NodeName], Awaitable[Witness | None]]
-"""Asks the second witness about the node; None: nothing is known. Takes some seconds, never raises."""
+"""Asks the second witness about a node; None without a result. Takes some seconds, never raises."""
 
 
 T = TypeVar("T", bound=Hashable)
 
 
 class Wheel(Generic[T]):
-    """Deadlines of very many things with one timer: a thing is looked at when it may be due, not on every sign of life.
+    """Deadlines of very many things with one timer, in buckets of `tick_s` seconds.
 
-    They are in buckets of `tick_s` seconds. Times are monotonic seconds.
+    A thing is looked at when it may be due, not at each sign of life. Times are monotonic seconds.
     """
 
     def __init__(self, now: float, tick_s: float = 0.25) -> None:
@@ -115,11 +115,11 @@ class Wheel(Generic[T]):
 
     @property
     def next_due(self) -> float:
-        """Return when the next thing comes out; infinity if there is none."""
+        """Return when the next bucket is due; infinity if there is none."""
         return min(self._buckets, default=math.inf) * self.tick_s
 
     def turn(self, now: float) -> list[T]:
-        """Remove and return all that became due since the last turn."""
+        """Remove and return all things that became due since the last turn."""
         until = int(now / self.tick_s)
         due: list[T] = []
         for bucket in range(self._turned + 1, until + 1):
@@ -129,9 +129,9 @@ class Wheel(Generic[T]):
 
 
 class Awake:
-    """The clock of this process, which stands still while the process does.
+    """A monotonic clock that stands still while this process does.
 
-    After a pause of the machine, or without time for the loop, no agent was heard, which must not count against them.
+    While the machine or the loop stood still, no agent could be heard: that time must not count against agents.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -140,17 +140,17 @@ class Awake:
         self._worst_at = float("-inf")
 
     def now(self) -> float:
-        """Return the time."""
+        """Return the seconds in which the process was awake."""
         return self._monotonic() - self._lost
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep, and note by how much the loop woke too late."""
+        """Sleep, and note by how much the loop woke late."""
         began = self._monotonic()
         await asyncio.sleep(seconds)
         self.note(self._monotonic() - began - seconds)
 
     def note(self, lag: float) -> None:
-        """Note that the loop woke `lag` seconds later than it wanted to."""
+        """Note that the loop woke `lag` seconds late."""
         if lag <= _LAG_S:
             return
         self._lost += lag
@@ -164,7 +164,7 @@ class Awake:
 
 
 class Watch:
-    """The watch over all agent connections of a hub. Used in the loop's thread only."""
+    """The watch over all agent connections of a hub. In the loop's thread only."""
 
     def __init__(
         self,
@@ -176,17 +176,17 @@ class Watch:
         examine: Examine | None,
         awake: Awake | None = None,
     ) -> None:
-        """Without `examine` no agent is given up early."""
+        """Take the parts of the watch. Without `examine` no agent is given up early."""
         self._roster, self._clock, self._ring, self._links = roster, clock, ring, links
         self._examine, self._awake = examine, awake or Awake()
         self._wheel: Wheel[Link] = Wheel(self._awake.now(), tick_s=0.05)
         self._overdue: set[Link] = set()
         self._doubts: set[asyncio.Task[None]] = set()
         self._stalls: dict[NodeName, tuple[float, float]] = {}
-        self._order: tuple[float, list[NodeName]] = (float("-inf"), [])
+        self._ordered_names: tuple[float, list[NodeName]] = (float("-inf"), [])
 
     def now(self) -> float:
-        """Return the time by the clock of this process."""
+        """Return the seconds in which this process was awake."""
         return self._awake.now()
 
     def begin(self, link: Link, interval_s: float) -> None:
@@ -197,12 +197,12 @@ class Watch:
         self._wheel.add(link, link.heard + self._overdue_after(link))
 
     def is_in_time(self, link: Link) -> bool:
-        """Whether the connection is open and no beat is late."""
+        """Return whether the connection is open and no heartbeat is late."""
         return link.is_open and self.now() - link.heard < link.late_after_s
 
     def heard(self, link: Link) -> None:
         """Note a sign of life, as cheaply as possible."""
-        # the roster is told when the wheel turns, or at once if a sign was waited for
+        # The roster is told at the next look, or now if the sign was waited for.
         now = self.now()
         if link.is_watched:
             self._heard_again(link, now)
@@ -216,14 +216,14 @@ class Watch:
         return lost, here - (now - link.heard)
 
     async def run(self) -> None:
-        """Turn for ever."""
+        """Look at the connections that may be due, for ever."""
         while True:
             await self._awake.sleep(self._rest_s())
             self.turn()
 
     def _rest_s(self) -> float:
-        """Return the time to the first slot in which something may be due."""
-        # no sleep is long: a sleep that ends late shows that this process stood still
+        """Return the seconds until the next look."""
+        # Never sleep long: only a sleep that ends late shows that this process stood still.
         slot_s = (_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S
         due_s = min(self._wheel.next_due - self.now(), _MOST_REST_S) - slot_s
         return slot_s + max(math.ceil(due_s / _SLOT_S), 0) * _SLOT_S
@@ -236,7 +236,7 @@ class Watch:
                 self._look_at(link, now)
 
     def _look_at(self, link: Link, now: float) -> None:
-        """Give the connection up, mark it late or in doubt, or look again when its next beat may be overdue."""
+        """Give up, mark late or doubt a silent connection; in any case, set when to look at it again."""
         silent = now - link.heard
         if silent >= link.gone_after_s:
             link.give_up(f"silent for {silent:.1f} s")
@@ -250,15 +250,15 @@ class Watch:
             self._wheel.add(link, link.heard + link.late_after_s)
         else:
             if now - link.told >= link.late_after_s:
-                self._tell(link)
+                self._tell_roster(link)
             self._wheel.add(link, link.heard + self._overdue_after(link))
 
     def _overdue_after(self, link: Link) -> float:
-        """Return after how long a beat is overdue."""
+        """Return after how much silence a beat of this agent is overdue."""
         return min(link.interval_s + OVERDUE_S + self._awake.lag, link.late_after_s)
 
     def _heard_again(self, link: Link, now: float) -> None:
-        """Note that a watched connection spoke, and how long it stalled."""
+        """Note that a connection that was waited for spoke; if it was overdue or late, note its stall."""
         if link.pinged is not None:
             link.pong_s, link.pinged = now - link.pinged, None
         link.is_watched = False
@@ -268,28 +268,28 @@ class Watch:
         self._stalls[link.node] = (max(now - link.heard - link.interval_s, self._stall(link.node, now)), now)
         was_late, link.is_late = link.is_late, False
         link.heard = now
-        self._tell(link)
+        self._tell_roster(link)
         if was_late:
             self._ring()
 
-    def _tell(self, link: Link) -> None:
-        """Tell the roster when the connection was last heard."""
+    def _tell_roster(self, link: Link) -> None:
+        """Tell the roster when the agent was last heard."""
         link.told = link.heard
         self._roster.heard(link.node, self._last_heard(link), link.skew_s)
 
     def _last_heard(self, link: Link) -> float:
-        """Return when the connection was last heard (Unix seconds)."""
+        """Return when the agent was last heard (Unix seconds)."""
         return self._clock.now() - (self.now() - link.heard)
 
     def _stall(self, node: NodeName, now: float) -> float:
-        """Return the worst recent stall of the node, fading with time."""
+        """Return the node's worst recent stall in seconds, halved every `_STALL_HALF_S`."""
         worst, at = self._stalls.get(node, (0.0, now))
         return float(worst * 0.5 ** ((now - at) / _STALL_HALF_S))
 
     # Doubt
 
     def _begin_doubt(self, link: Link) -> None:
-        """Begin to doubt an agent with an overdue beat."""
+        """Note an overdue beat; begin to doubt its agent, unless it cannot be examined or many are overdue."""
         self._overdue.add(link)
         link.is_watched = True
         if self._examine is None or not link.can_pong or len(self._overdue) > MOST:
@@ -299,7 +299,7 @@ class Watch:
         task.add_done_callback(self._doubts.discard)
 
     async def _doubt(self, link: Link, examine: Examine) -> None:
-        """Ping the agent and others, ask the second witness, and judge."""
+        """Ping the agent and others, ask the second witness, and judge when both had their time."""
         asked, others = self.now(), self._others(link)
         for one in (link, *others):
             self._ping(one, asked)
@@ -312,7 +312,7 @@ class Watch:
             await asyncio.sleep(min(max(left, 0.01), 0.1))
 
     def _judge(self, link: Link, others: list[Link], asked: float, seen: Witness | None) -> None:
-        """Give the connection up only if nothing else can explain its silence."""
+        """Give the connection up if the second witness agrees and all others answered their ping."""
         if seen in (None, Witness.ALIVE) or len(self._overdue) > MOST or not others:
             return
         if not all(one.is_open and one.pong_s is not None for one in others):
@@ -333,7 +333,7 @@ class Watch:
         link.ping(self._clock.now())
 
     def _others(self, link: Link) -> list[Link]:
-        """Return open connections of agents that can answer: the nearest by name and some from anywhere."""
+        """Return open connections of agents that can answer a ping: the nearest by name and some at random."""
         names = self._names()
         here = names.index(link.node) if link.node in names else 0
         near = names[max(here - NEIGHBOURS // 2, 0) : here + NEIGHBOURS // 2 + 1]
@@ -342,9 +342,9 @@ class Watch:
         return [one for one in found if one is not None and one.can_pong and one.is_open]
 
     def _names(self) -> list[NodeName]:
-        """Return the names of nodes as people count them: n2 before n10."""
-        at, names = self._order
+        """Return the nodes' names as people count them: n2 before n10."""
+        at, names = self._ordered_names
         if self.now() > at + _ORDER_KEPT_S or len(names) != len(self._links):
             names = sorted(self._links, key=lambda name: (len(name), name))
-            self._order = (self.now(), names)
+            self._ordered_names = (self.now(), names)
         return names

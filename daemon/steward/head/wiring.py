@@ -1,4 +1,4 @@
-"""Put the head together: `choose` picks among adapters, here all of them meet."""
+"""Put the head together from the adapters that `choose` picks."""
 
 import os
 from collections import deque
@@ -66,7 +66,7 @@ from steward.workflows.snapshot import Snapshot
 BUNDLES = "bundles"
 """The folder of bundles in the head's state_dir."""
 BUSY_SWEEP_S, LONGEST_SWEEP_S = 1.0, 60.0
-"""The longest time between two cycles while something is open, and between two reads of all nodes and jobs."""
+"""Seconds: the longest between two cycles while work is open, the longest between two sweeps of nodes or jobs."""
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
 _FORGET_EVERY_S = 10.0
@@ -106,9 +106,9 @@ class _Base:
 
 
 def wire(settings: Settings, file: Path) -> Head:
-    """Return the head. Raises Permanent or Retryable, with one clear line, if it cannot run with these settings.
+    """Return the head. Raises Permanent or Retryable, in one clear line, if it cannot run with these settings.
 
-    `file` is where the settings were read.
+    `file` is the file that the settings were read from.
     """
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
@@ -144,7 +144,7 @@ def wire(settings: Settings, file: Path) -> Head:
 
 
 def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
-    """Return the endpoint for AWS clients. Raises for unusable access keys at the start."""
+    """Return the endpoint for AWS clients. Raises Permanent at once for unusable access keys."""
     key_of = choose.access_keys(base.settings)
     return LateEndpoint(
         lambda: import_module("steward.head.aws").endpoint(
@@ -166,7 +166,7 @@ def _users(base: _Base, source: Source, gatekeeper: Gatekeeper) -> Starlette:
 
 
 def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
-    """Return the job's nodes, with those of its other parts; empty if it is not known."""
+    """Return the nodes of the job and of its other parts; empty if the job is not known."""
     known = latest.seen.jobs.get(job) if latest is not None else None
     if latest is None or known is None:
         return frozenset()

@@ -65,7 +65,7 @@ def _line(
 
 
 def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
-    """Return what is missing for the end of the step; empty if that is not known."""
+    """Return what is missing before the step can end; empty if that is not known."""
     view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
     if step in _CONNECTED and (view is None or not view.connected):
         return f"the agent of {name} is not connected"

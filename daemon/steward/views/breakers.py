@@ -1,4 +1,4 @@
-"""The repairs that tripped breakers withhold now. A breaker's own text says why it tripped, which may be long over."""
+"""Name the repairs that tripped breakers withhold now. A breaker's text says why it tripped, maybe long ago."""
 
 from collections.abc import Mapping
 
@@ -13,11 +13,11 @@ from steward.policy.draft import Draft
 from steward.policy.guards.breaker import tripped
 
 Withheld = Mapping[str, tuple[NodeName, ...]]
-"""The nodes whose repair each tripped breaker keeps from being begun."""
+"""The nodes whose repair each tripped breaker withholds, by the breaker's scope."""
 
 
 def withheld(draft: Draft) -> Withheld:
-    """Return what each tripped breaker withholds now."""
+    """Return the repairs that each tripped breaker withholds now."""
     found: dict[str, tuple[NodeName, ...]] = dict.fromkeys(sorted(draft.breakers), ())
     if not found:
         return found
@@ -31,7 +31,7 @@ def withheld(draft: Draft) -> Withheld:
 
 
 def _holder(node: Node, draft: Draft) -> Breaker | None:
-    """Return the breaker that alone withholds the node's repair; None if there is none."""
+    """Return the breaker that is the only reason why the node's repair does not begin; None if there is none."""
     case = draft.cases.open_of(node.name)
     if case is not None and case.step is not Step.SUSPECT:
         return None
@@ -45,7 +45,7 @@ def _holder(node: Node, draft: Draft) -> Breaker | None:
 
 
 def now_line(breaker: Breaker, nodes: tuple[NodeName, ...], now: float) -> str:
-    """Return what the breaker withholds now, and until when."""
+    """Return what the breaker withholds now, and what ends that."""
     if breaker.next_try is None:
         return breaker.text
     due = f"`steward breaker reset {breaker.scope}` ends that"

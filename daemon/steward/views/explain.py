@@ -61,7 +61,7 @@ def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, 
 
 
 def node_lines(name: NodeName, memory: Memory, draft: Draft) -> tuple[str, ...]:
-    """Return the same lines from an existing draft, which is only read."""
+    """Return the lines of `explain_node` from an existing draft, which is only read."""
     node = draft.seen.nodes.get(name)
     lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
     case = draft.cases.open_of(name)
@@ -79,15 +79,15 @@ _OF_A_RUN = "A replica job is not resumed by itself: when it is over, its run go
 def explain_job(
     id: JobId, seen: Observed, want: Desired, memory: Memory, now: float, *, private: bool = False
 ) -> tuple[str, ...]:
-    """Return all lines about a job: Slurm's word, the job's options, each decision with its evidence.
+    """Return all lines about a job: Slurm's state, the job's options, and each decision with its evidence.
 
-    `private`: also what the job printed, which only its user and admins may read.
+    `private` adds what the job printed, which only its user and admins may read.
     """
     return job_lines(id, memory, Draft(seen, want, memory, now), private=private)
 
 
 def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
-    """Return the same lines from an existing draft, which is only read."""
+    """Return the lines of `explain_job` from an existing draft, which is only read."""
     job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
     lines += elastic_lines(id, draft)
@@ -98,7 +98,7 @@ def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False)
 
 
 def job_warning(want: Desired) -> str:
-    """Return the first output line of a job that asks to be resumed, if this site promises it less; else empty."""
+    """Return the first line that a job prints if this site does less for it than the job asks; empty if it does not."""
     if not want.resume.enabled:
         return "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
     if not want.repair.act:
@@ -116,8 +116,8 @@ _ENDED_UNSEEN = (
 
 
 def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
-    """Return why a job is not resumed that is not known to have opted in."""
-    # say only what is known: a job's option is reported by its nodes' agents, and read in Slurm's record while it runs
+    """Return why a job that is not known to have opted in is not resumed."""
+    # Say only what is known: a job's option is reported by its nodes' agents, and read in Slurm's record while it runs.
     if not draft.want.resume.enabled:
         return "Resuming is off on this cluster (resume.enabled = false): no job is brought back, whatever it asks for."
     if job is not None and job.is_pending and not job.restarts:
@@ -134,7 +134,7 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
 
 
 def _stale(draft: Draft) -> list[str]:
-    """Return the line about an old picture, if it is old."""
+    """Return the line that says that the picture is old; empty if it is not."""
     if draft.seen.slurm is Freshness.FRESH:
         return []
     return ["Slurm cannot be read now: this is the last good picture, and nothing is done on it."]
@@ -159,7 +159,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
 
 
 def _why_out(node: Node, draft: Draft) -> list[str]:
-    """Return why the node is out of service and what is done about it."""
+    """Return why the node is out of service, and what is done about that."""
     case = draft.cases.open_of(node.name)
     if node.mark is not None and not (node.mark == SPARE and node.name in draft.want.spares):
         return _drained_by_us(node, case, draft)
@@ -193,7 +193,7 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
 
 
 def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> str:
-    """Return what is done about Slurm's reason; empty if other lines say it."""
+    """Return what is done about Slurm's reason; empty if other lines tell that."""
     if case is not None:
         return row.response.value if case.is_of_reason and not case.waits_for_person else ""
     fault = reason_fault(node, draft)
@@ -201,7 +201,7 @@ def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> 
 
 
 def _is_unused(node: Node | None, draft: Draft) -> bool:
-    """Return whether the node is of an API group that does not use it: it has no machine on purpose."""
+    """Return whether an API group has the node but no slot for it: it has no machine on purpose."""
     return node is not None and node.name not in draft.slots and belongs_to_slot(node, draft)
 
 
@@ -252,7 +252,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is not None and fault is None and is_orphan(node, draft):
-        return []  # told where its mark is
+        return []  # `_drained_by_us` tells it
     if node is None or fault is None:
         return ["No faults found; no repair open."]
     withheld = why_withheld(node, fault, draft)
@@ -289,7 +289,7 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
 
 
 def _shown_id(job: Job) -> str:
-    """Return the job's number as squeue shows it, with its own where it is a task of an array: `7_2 (job 9)`."""
+    """Return the job's number as squeue shows it; for a task of an array with the task's own: `7_2 (job 9)`."""
     if job.array_job_id is None or job.array_task is None:
         return str(job.id)
     return f"{job.array_job_id}_{job.array_task} (job {job.id})"
@@ -317,7 +317,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
 
 
 def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:
-    """Yield what failed and was not ruled on yet, as far as the job's own user reported it."""
+    """Yield each failure that waits for a ruling, if root or the job's own user reported it."""
     ruled = {attempt.decided_for for attempt in mem.attempts}
     for ask in draft.seen.asks:
         if ask.job == mem.id and ask.uid in (0, mem.uid) and ask.id not in ruled:
@@ -363,7 +363,7 @@ _IN_PLACE = (
 def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
     """Return the job's options, the resumes left, and each ruling with its evidence.
 
-    `private`: also what the job printed.
+    `private` adds what the job printed.
     """
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
     if mem.stays_in_place:
@@ -386,7 +386,7 @@ def _asked(mem: JobMemory, draft: Draft) -> str:
 
 
 def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
-    """Yield the last step of this run that one of its nodes reported."""
+    """Yield the newest step that a node of this run reported."""
     told = told_of(mem.id, mem.nodes, draft, restart=mem.restarts)
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
@@ -394,7 +394,7 @@ def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
 
 
 def _left_behind(mem: JobMemory, draft: Draft, *, private: bool) -> Iterator[str]:
-    """Name what earlier attempts left behind: it may hold a port, a lock or memory that this one needs."""
+    """Yield what earlier attempts left behind: it may hold a port, a lock or memory that this attempt needs."""
     words = (word for word in draft.seen.opted_in if (word.job, word.restart) == (mem.id, mem.restarts) and word.left)
     for word in words if private else ():
         if word.uid == mem.uid:
@@ -425,11 +425,11 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
 
 
 _GOES_ON_S = 10.0
-"""A step whose task ended badly this long ago, without a report of the step's own end, seems to go on."""
+"""If a task ended badly this long ago and no end of its step was reported, the step seems to go on."""
 
 
 def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
-    """Yield the first bad task of this run in a step that seems to go on: srun ends it only if asked to."""
+    """Yield the first bad task in a step of this run that seems to go on: srun ends such a step only if asked to."""
     if job is None or not job.is_active or any(ask.job == mem.id for ask in draft.seen.asks):
         return
     answered = max((a.at for a in mem.attempts if a.restart == mem.restarts), default=float("-inf"))
@@ -444,14 +444,14 @@ def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
 
 
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:
-    """Return why the job's nodes that fell silent with many others are not judged yet."""
+    """Return why those nodes of the job that fell silent with many others are not judged yet."""
     incident = open_silence(draft)
     silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
     return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
 
 
 def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
-    """Name each silent node of the running job that Slurm shows as taken away on purpose."""
+    """Yield a line for each silent node of the running job that Slurm shows as away on purpose."""
     for name in sorted(job.nodes) if job is not None and job.is_active else ():
         node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
         if node is not None and is_away_on_purpose(node) and view is not None and not view.is_heard:

@@ -1,4 +1,4 @@
-"""What a waiting job lacks, by Slurm's own test."""
+"""Tell what a waiting job lacks, by Slurm's own test."""
 
 from steward.model.fit import MISSING, Fit, FitState
 from steward.model.job import Job

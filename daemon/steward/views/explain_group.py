@@ -1,4 +1,4 @@
-"""Lines for people about an instance group, its slots and its gate, and about elastic runs and their jobs."""
+"""Explain to people an instance group with its slots and its gate, and an elastic run with its jobs."""
 
 from steward.model.desired import Desired, ElasticPolicy
 from steward.model.elastic import ElasticRun, RunPhase
@@ -20,7 +20,7 @@ from steward.policy.guards.bring_up import HOUR_S, failures, limits, scope_of
 from steward.views.awaited import of_slot
 
 _SHOWN = 20
-"""Slots that are listed one by one."""
+"""At most this many slots are listed one by one."""
 
 
 def explain_group(name: str, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
@@ -43,12 +43,12 @@ def _numbers(group: Group, draft: Draft) -> str:
 
 
 def _working(group: Group, draft: Draft) -> list[SlotRecord]:
-    """Return the slots that count now."""
+    """Return the group's slots that are in service now."""
     return [slot for slot in draft.slots.members(group.name) if serves(slot, group, draft)]
 
 
 def _status(group: Group, draft: Draft) -> list[str]:
-    """Return the group's message, and the deadline of its minimum while that runs."""
+    """Return the group's message, and the deadline for its minimum while one runs."""
     lines = [f"{group.message}."] if group.message else []
     if not group.status.is_gated or group.minimum_since is None:
         return lines
@@ -88,7 +88,7 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
 
 
 def _bring_ups(group: Group, draft: Draft) -> list[str]:
-    """Return the group's breaker, or how near it is to tripping."""
+    """Return the line about the group's tripped breaker, or about failures that bring it near to tripping."""
     breaker = draft.breakers.get(scope_of(group.name))
     if breaker is not None:
         return [f"Paused {ago(breaker.tripped, draft.now)}: {breaker.text}."]
@@ -108,7 +108,7 @@ def _operations(group: Group, draft: Draft) -> list[str]:
 
 
 def _away(group: Group, draft: Draft) -> list[str]:
-    """Return the slots in service whose node cannot work now."""
+    """Return the line about slots in service whose nodes cannot work now."""
     working = {slot.node for slot in _working(group, draft)}
     serving = [slot.node for slot in draft.slots.members(group.name) if slot.step is SlotStep.SERVING]
     away = sorted(node for node in serving if node not in working)
@@ -118,7 +118,7 @@ def _away(group: Group, draft: Draft) -> list[str]:
 
 
 def _missing(group: Group, draft: Draft) -> list[str]:
-    """Return each slot on its way in or out, the next one first."""
+    """Return a line for each slot that is not in service, the next one to come first."""
     moving = [slot for slot in draft.slots.members(group.name) if slot.step is not SlotStep.SERVING]
     moving.sort(key=lambda slot: (slot.is_leaving, slot.next_try, slot.created, slot.logical))
     lines = [f"{slot.node}: {_step(slot, group, draft)}." for slot in moving[:_SHOWN]]
@@ -144,7 +144,7 @@ def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
 
 
 def slot_lines(node: NodeName, draft: Draft) -> list[str]:
-    """Return a node's place in its group, and its present step."""
+    """Return the node's place in its group; if its slot is on its way, also the reason and what it waits for."""
     slot = draft.slots.get(node)
     group = draft.groups.get(slot.group) if slot else None
     if slot is None or group is None:
@@ -156,7 +156,7 @@ def slot_lines(node: NodeName, draft: Draft) -> list[str]:
 
 
 def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
-    """Return why a queued job does not start: its partition's gate, and what the groups behind that lack."""
+    """Return why a queued job does not start: a closed gate of its partition, or too few nodes in service."""
     if job is None or not job.is_pending:
         return []
     lines = []
@@ -171,7 +171,7 @@ def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
 
 
 def _too_few(job: Job, partition: str, draft: Draft) -> list[str]:
-    """Return the groups behind an open partition with fewer nodes in service than the job asks for."""
+    """Return the lines about an open partition with fewer nodes in service than the job asks for; empty otherwise."""
     groups = _behind(partition, draft)
     serving, asked = sum(len(_working(group, draft)) for group in groups), max(job.node_count, 1)
     if not groups or serving >= asked:
@@ -185,7 +185,7 @@ def _behind(partition: str, draft: Draft) -> list[Group]:
 
 
 def _lack(group: Group, draft: Draft) -> list[str]:
-    """Return the group's numbers, its deadline, and the slot that may come next."""
+    """Return the group's numbers, its deadline, and the slot that is likely to come next."""
     lines = [f"Group {group.name} is {group.status.value}: {_numbers(group, draft)}.", *_status(group, draft)]
     coming = [slot for slot in draft.slots.members(group.name) if slot.is_coming and not slot.is_leaving]
     soonest = min(coming, key=lambda s: (s.step is SlotStep.WAITING, s.next_try, s.created, s.logical), default=None)
@@ -198,7 +198,7 @@ _LAST = 8
 
 
 def elastic_lines(id: JobId, draft: Draft) -> list[str]:
-    """Return the lines about a base or a replica job; empty for any other."""
+    """Return the lines about an elastic run's base or replica job; empty for any other job."""
     run = draft.elastic.get(id)
     if run is not None:
         return run_lines(run, draft.want.elastic, draft.now)
@@ -210,7 +210,7 @@ def elastic_lines(id: JobId, draft: Draft) -> list[str]:
 
 
 def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
-    """Return a run's sizes over time, why it grew or did not, and what it waits for."""
+    """Return a run's size, what it waits for, and its changes of size with their reasons."""
     rules = rules_of(run.spec, run.base, site)
     sizes = ", ".join(map(str, rules.spec.sizes)) if rules is not None else "none"
     has = f"{_has(run)} (sizes: {sizes})" if run.is_open else "is over"
@@ -222,7 +222,7 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
 
 
 def _has(run: ElasticRun) -> str:
-    """Return the run's number of training nodes, in words."""
+    """Return in words on how many nodes the run trains."""
     match run.phase:
         case RunPhase.WAITING:
             return f"forms with the {run.base} nodes of its base"

@@ -24,11 +24,11 @@ from steward.views.node_verdict import node_verdict
 _SHOWN = 5
 _NAMED = 12
 _TOGETHER_S = 120
-"""Checks that began to pass within this time of the first one began together, as after a start of the agent."""
+"""Checks whose first passes lie this close together began together, as after a start of the agent."""
 
 
 def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
-    """Return the verdict as `steward nodes` shows it: the first thing to read."""
+    """Return the verdict as `steward nodes` shows it, which is the first thing to read."""
     said = node_verdict(name, draft)
     since = f", since {ago(said.since, draft.now)}" if said.since else ""
     lines = [f"{name} is {said.word.value.upper()}{since}: {said.evidence}."]
@@ -36,7 +36,7 @@ def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
 
 
 def finding_lines(name: NodeName, draft: Draft) -> list[str]:
-    """Return bad findings first, then unknown ones, then the passed checks by name and count."""
+    """Return the bad findings, then the unknown ones, then the passed and skipped checks by number and name."""
     view = draft.seen.agents.get(name)
     if view is None:
         return []
@@ -70,14 +70,14 @@ def _unknown_words(finding: Finding, draft: Draft) -> str:
 
 
 def last_pass(finding: Finding, now: float) -> str:
-    """Return when the check of a bad or unknown state last passed; empty for an event, or if its agent saw no pass."""
+    """Return when the check last passed; empty if its agent saw no pass, or if the finding is an event."""
     if finding.good_since:
         return f"its looks pass again since {ago(finding.good_since, now)}, not long enough yet"
     return f"last passed {ago(finding.passed_at, now)}" if finding.passed_at else ""
 
 
 def _passes_since(times: Mapping[str, int], now: float) -> str:
-    """Return since when the checks pass: most of them, and by name the last ones to begin so; empty if not told."""
+    """Return since when the checks pass, with the names of those that began later; empty if not reported."""
     if not times:
         return ""
     first = min(times.values())
@@ -88,7 +88,7 @@ def _passes_since(times: Mapping[str, int], now: float) -> str:
 
 
 def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:
-    """Return why the finding is only reported; empty if it takes effect."""
+    """Return why the finding is only reported; empty if it has an effect."""
     version = view.versions.get(finding.check) if finding.check.startswith(SITE) else None
     trial = draft.trials.get(trial_key(finding.check, version)) if version else None
     if version and trial is None and draft.want.health.canary_node_count:
@@ -108,7 +108,7 @@ def _some(checks: frozenset[str]) -> str:
 
 
 def guard_lines(name: NodeName, draft: Draft) -> list[str]:
-    """Return tripped breakers that guard the node, and its incidents."""
+    """Return the tripped breakers that hold up the node's repair, and the node's incidents."""
     view = draft.seen.agents.get(name)
     checks = sorted({f.check for f in view.findings if f.is_bad}) if view else []
     scopes = dict.fromkeys(scope for check in checks or ["agent"] for scope in guards(name, check, draft))
@@ -122,7 +122,7 @@ def guard_lines(name: NodeName, draft: Draft) -> list[str]:
 
 
 def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
-    """Return the repairs of the node and its hardware, the newest first, and its lemon score with the sum."""
+    """Return the newest repairs of the node and its hardware, and lemon scores with their arithmetic."""
     view = draft.seen.agents.get(name)
     pieces = {*(view.hardware if view else ()), identity("", name, draft)}
     done = [(r, key) for key, many in memory.remedies.items() for r in many if key in pieces or r.node == name]
@@ -164,9 +164,9 @@ def feature_lines(node: Node | None) -> list[str]:
 
 @dataclass(slots=True)
 class CheckResults:
-    """The results of one check.
+    """The results of one check over all nodes with a connected agent.
 
-    `failed` and `unknown` have each node's finding. Nodes whose agent is not connected are left out.
+    `failed` and `unknown` have each node's finding.
     """
 
     passed: int = 0
@@ -176,7 +176,7 @@ class CheckResults:
 
 
 def check_results(agents: Mapping[NodeName, AgentView]) -> dict[str, CheckResults]:
-    """Return the results by check id, sorted."""
+    """Return the results of each check by its id, sorted."""
     found: defaultdict[str, CheckResults] = defaultdict(CheckResults)
     views = [view for view in agents.values() if view.connected]
     for check, count in _named(view.passed for view in views):
@@ -190,8 +190,8 @@ def check_results(agents: Mapping[NodeName, AgentView]) -> dict[str, CheckResult
 
 
 def _named(many: Iterable[frozenset[str]]) -> Iterable[tuple[str, int]]:
-    """Yield each check with the number of sets that have it."""
-    # most nodes pass the same checks: each set of names is counted once
+    """Yield each check with the number of sets that contain it."""
+    # Most nodes pass the same checks: equal sets are counted once.
     return ((check, count) for names, count in Counter(many).items() for check in names)
 
 

@@ -1,4 +1,4 @@
-"""Lines about quotas and one job, for its user: why it waits and for what, or why it was evicted, and what is next."""
+"""Explain a job's quota to its user: why the job waits and for what, or why it was evicted, and what is next."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,11 +30,11 @@ _UNOWNED = (
     "what no team owns is lent with IdleResourceSharing (ClusterSchedulerConfig) only, and DontLend lends nothing"
 )
 _LIMITS = ("QOSGrp", "AssocGrp")
-"""The beginnings of Slurm's reasons for jobs that a limit holds up."""
+"""How Slurm's reasons begin for a job that a limit holds up."""
 
 
 def quota_lines(job: Job | None, draft: Draft) -> list[str]:
-    """Return the lines about a job, most important first; empty if there is no quota. Pure."""
+    """Return the lines about a job's quota, most important first; empty if no team has a quota. Pure."""
     quotas = in_force(draft)
     if job is None or not quotas:
         return []
@@ -46,7 +46,7 @@ def quota_lines(job: Job | None, draft: Draft) -> list[str]:
 
 
 def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
-    """Return the same lines from a turn that explains many jobs."""
+    """Return the lines of `quota_lines` from a turn that is used for many jobs."""
     if turn.teams.get(job.account) is None:
         return [_without_quota(job, draft)]
     id = job.het_job_id or job.id
@@ -56,7 +56,7 @@ def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
 
 
 def _unknown_class(job: Job, draft: Draft) -> list[str]:
-    """Return the line about a priority class that the site does not have, which counts as none."""
+    """Return the line about a priority class that the site does not have; empty for any other."""
     name, known = class_of(job), draft.scheduler.classes if draft.scheduler is not None else ()
     if not name or name in {each.name for each in known}:
         return []
@@ -65,7 +65,7 @@ def _unknown_class(job: Job, draft: Draft) -> list[str]:
 
 
 def _without_quota(job: Job, draft: Draft) -> str:
-    """Return the line about an account that is no team's."""
+    """Return the line about a job whose account is no team's."""
     name = job.account or "none"
     text = f"Account {name} has no quota: the job cannot be evicted"
     if not job.account:
@@ -136,7 +136,7 @@ def _at(moment: float | None, draft: Draft) -> str:
 
 
 def _never(unit: Unit, turn: Turn) -> str:
-    """Return the line about a job that never fits, with the largest request that would."""
+    """Return the line about a job that never fits, with the largest request that would fit."""
     over = [turn.ledger.over_limit(unit.team, amounts) for amounts in unit.options]
     if not unit.options or not all(over):
         return "Quota: the job never fits: it asks for a kind of machine or accelerator that the cluster does not have."
@@ -179,7 +179,7 @@ def _waits(ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
 
 
 def _idle(unit: Unit, name: Resource, turn: Turn) -> int:
-    """Return how much is free on nodes, if it is enough for the job; else 0."""
+    """Return how much is free on nodes if that is enough for the job; otherwise 0."""
     free = turn.ledger.free.get(name, 0)
     return free if free >= _asked(unit, name) else 0
 
@@ -198,8 +198,8 @@ def _is_full(unit: Unit, name: Resource, turn: Turn) -> bool:
 
 
 def _runs_with(team: str, name: Resource, turn: Turn) -> int:
-    """Return the amounts of the team's running jobs."""
-    # the rest of its use is promised to jobs that wait for nodes
+    """Return the amount that the team's running jobs use."""
+    # the rest of the team's use is promised to jobs that wait for nodes
     held = turn.held.get(team)
     return sum(part.get(name, 0) for part in held.parts) if held is not None else 0
 
@@ -210,7 +210,7 @@ def _limit(team: str, name: Resource, turn: Turn) -> int:
 
 
 def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
-    """Return the teams that use what is short, borrowers first."""
+    """Return the teams that use what the job lacks, those that borrow most first."""
     found = []
     for name in short:
         accounts = [
@@ -224,8 +224,8 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
 
 
 def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> str:
-    """Return what a team has and waits for, in words."""
-    # a team with evicted jobs counts with what it keeps; of the job's own team, only promises count
+    """Return in words what a team has and what it waits for."""
+    # A team with jobs under eviction counts with what it keeps; of the job's own team only promises count.
     has = min(_runs_with(each.team, name, turn), each.use[name])
     beyond = max(0, has - each.owned.nominal.get(name, 0))
     words = [f"has {told({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has and not is_own else []
@@ -235,7 +235,7 @@ def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> s
 
 
 def _shares(ruling: UnitRuling, turn: Turn) -> list[str]:
-    """Return the line about the order among teams that borrow."""
+    """Return the line about the order among teams that borrow; empty if the share of the job's team is 0."""
     share, _ = turn.ledger.rank(ruling.unit.team)
     if not share:
         return []
@@ -276,14 +276,14 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
 
 
 def _no_nodes(unit: Unit, turn: Turn) -> str:
-    """Return why a hopeless job has no nodes."""
+    """Return why a job that no eviction could help has no nodes."""
     places = turn.room.places if turn.room.knows_nodes and unit.options else None
     wish = places.wish(unit, unit.options[0]) if places is not None else None
     return _PROMISED if places is not None and wish is not None and places.had(wish) else _NO_NODES
 
 
 def _first(first: FirstJob, draft: Draft) -> str:
-    """Return for which job Slurm keeps nodes, or which job it has not planned yet."""
+    """Return in words the job for which Slurm keeps nodes; or that Slurm has not planned for it yet."""
     id = first.job.id
     if first.start is None:
         return (
@@ -299,7 +299,7 @@ def _first(first: FirstJob, draft: Draft) -> str:
 
 
 def _behind(unit: Unit, turn: Turn) -> FirstJob | None:
-    """Return the first job for which Slurm keeps nodes on which this one could start; None if there is none."""
+    """Return the first job for which Slurm keeps nodes on which this job could start; None if there is none."""
     if not (turn.room.knows_nodes and unit.options):
         return None
     places = turn.room.places
@@ -311,7 +311,7 @@ def _behind(unit: Unit, turn: Turn) -> FirstJob | None:
 
 
 def _by_hand(job: Job, team: str, draft: Draft) -> str:
-    """Return the limits of its QOS and its team's account that a person made smaller: they are obeyed."""
+    """Return the limits of the job's QOS and its team's account that a person made smaller; Steward obeys them."""
     owners = {**{name: f"QOS {name}" for name in job.qos.split(",")}, f"account {team}": f"account {team}"}
     found = []
     for key, known in sorted(draft.quota_writes.items()):
@@ -330,7 +330,7 @@ def _has_room(job: Job, draft: Draft) -> bool:
 
 
 def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
-    """Return the jobs that are evicted for this one: chosen in this turn, or on their way already."""
+    """Return in words the jobs that are evicted for this one: chosen in this turn, or under way."""
     found = [_new_victim(each) for each in turn.yielding if each.to.id == unit.id]
     for id, memory in sorted(draft.quota_jobs.items()):
         eviction = memory.yielding
@@ -346,7 +346,7 @@ def _new_victim(each: Yielding) -> str:
 
 
 def _past(memory: QuotaJob, draft: Draft) -> list[str]:
-    """Return every eviction of the job, the newest first, with its consequence."""
+    """Return a line for each past eviction of the job, the newest first, and one about the consequences."""
     over = [each for each in memory.evictions if each.over is not None]
     lines = [
         f"{ago(each.at, draft.now)}: the job {each.text.replace('is evicted', 'was evicted', 1)}."

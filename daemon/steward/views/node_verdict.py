@@ -1,4 +1,4 @@
-"""One word for each node with its evidence, since when it holds, and the next step: the same for every page."""
+"""Give each node its verdict, one word with evidence, begin and next step: the same on every page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -40,28 +40,28 @@ class Word(Enum):
 
     FINE = "fine"
     SUSPECT = "suspect"
-    """There is a sign of trouble, without proof."""
+    """A sign of trouble without proof."""
     DEGRADED = "degraded"
-    """The node has a fault; it is, or will be, taken out of service for it."""
+    """A fault for which the node is, or will be, taken out of service."""
     LOST = "lost"
-    """The node's agent is gone, and a second source confirms it."""
+    """The agent is gone, and a second source confirms that."""
     IN_REPAIR = "in repair"
     IN_DEEP_CHECK = "in deep check"
     HELD = "held"
     """A person must act."""
     FOREIGN = "foreign"
-    """A person or a tool took it out of service: left alone."""
+    """A person or a tool took the node out of service: it is left alone."""
     REPORT_ONLY = "report-only"
-    """The node has a fault that is only reported."""
+    """A fault that is only reported."""
     UNWATCHED = "unwatched"
-    """No agent is expected on it now, so its state is not known."""
+    """No agent is expected on the node now, so its state is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeVerdict:
-    """The verdict on one node. `since` is Unix seconds, None if it was always so.
+    """The verdict on one node.
 
-    `evidence` and `next` are one harmless line each.
+    `since` is Unix seconds; None if there is no such moment. `evidence` and `next` are one line each, safe to print.
     """
 
     word: Word
@@ -81,7 +81,7 @@ def node_verdict(name: NodeName, draft: Draft) -> NodeVerdict:
 
 
 def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
-    """Return the verdicts on every node that Slurm knows."""
+    """Return the verdict on each node that Slurm knows."""
     again = rebooted_again(draft)
     talked_of = _talked_of(draft) | again.keys()
     return {
@@ -91,7 +91,7 @@ def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
 
 
 def _at_rest(node: Node, draft: Draft) -> NodeVerdict | None:
-    """Return the verdict on a node without anything remembered or reported; None if it must be looked at."""
+    """Return the verdict on a node of which nothing is remembered or reported; None if it needs a closer look."""
     view = draft.seen.agents.get(node.name)
     if view is not None and _is_at_rest(node, view):
         return _passed(len(view.passed)) if view.reported_at or view.passed else _fine(node.name, draft)
@@ -115,7 +115,7 @@ def _talked_of(draft: Draft) -> frozenset[NodeName]:
 
 
 def _is_at_rest(node: Node, view: AgentView) -> bool:
-    """Return whether the node is in service, its agent heard and without findings, as most are."""
+    """Return whether the node is in service and its agent is heard and without findings, as most are."""
     if view.findings or not view.connected or view.late:
         return False
     return node.reason is None and node.is_schedulable and not PLANNED_ABSENCE & node.flags
@@ -148,7 +148,7 @@ def _case_evidence(case: Case, draft: Draft) -> str:
 
 
 def why_kept_out(case: Case, draft: Draft) -> str:
-    """Return why a lost machine that is heard again does not serve; empty for any other case."""
+    """Return why a lost machine that is heard again is still out of service; empty for any other case."""
     view = draft.seen.agents.get(case.node)
     if case.step is not Step.HELD or case.trigger is not Trigger.LOST or view is None or not view.is_heard:
         return ""
@@ -170,7 +170,7 @@ def _case_word(case: Case) -> Word:
 
 
 def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
-    """Return the verdict on a node on its way in or out of an API group, or unused by it; else None."""
+    """Return the verdict on a node that is on its way in or out of an API group, or not used by it; None otherwise."""
     record = draft.slots.get(name)
     if node is not None and not belongs_to_slot(node, draft):
         return None
@@ -182,7 +182,7 @@ def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | N
     evidence = f"its slot in group {record.group} is at step {record.step.value}"
     evidence += f": {record.trouble}" if record.trouble else ""
     if record.step is SlotStep.SERVING and record.purpose is Purpose.STAY:
-        # a controller or login node, or one that was taken out of slurm.conf
+        # A controller or login node, or a node that was taken out of slurm.conf.
         evidence += ", and Slurm does not know it"
         return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered)
     return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered, next=next_of_slot(record, draft))
@@ -197,7 +197,7 @@ def _of_deep(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | 
 
 
 def deep_run_on(name: NodeName, draft: Draft) -> DeepRun | None:
-    """Return the deep check that has the node now; None if there is none."""
+    """Return the deep check that occupies the node now; None if there is none."""
     return next((r for r in draft.deeps.values() if r.has_nodes and name in r.nodes and name not in r.results), None)
 
 
@@ -218,7 +218,7 @@ def _of_foreign(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict
 
 
 def _next_of_foreign(node: Node, draft: Draft) -> str:
-    """Return what is next for a node that was not taken out by Steward."""
+    """Return the next step for a node that Steward did not take out of service."""
     row = slurms_own(node, draft.want.slurm_user)
     if row is not None and row.response in (Response.LEAVE, Response.WATCH):
         return f"nothing: {row.response.value}"
@@ -294,7 +294,7 @@ def _of_doubt(name: NodeName, _node: Node | None, draft: Draft, *, again: Mappin
 
 
 def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
-    """Return the verdict on a node with a fault that is only reported, or is of a shared thing; else None."""
+    """Return the verdict on a node whose faults are only reported, or are of a shared resource; None otherwise."""
     told = [f for f in _bad(name, draft) if f.severity is not Severity.INFO and not may_act_on(f, draft)]
     if not told:
         return None
@@ -328,12 +328,12 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
 
 @lru_cache(maxsize=256)
 def _passed(count: int) -> NodeVerdict:
-    """Return the verdict on most nodes of a cluster: one record for all of them."""
+    """Return the verdict on a sound node: one shared record for all nodes with this count."""
     return NodeVerdict(word=Word.FINE, evidence=f"{count} checks passed")
 
 
 def _down(node: Node) -> NodeVerdict:
-    """Return the verdict on a node that Slurm has DOWN, without any other fault."""
+    """Return the verdict on a node that is DOWN in Slurm, without any other fault."""
     why = f', reason "{node.reason.text}"' if node.reason else ""
     return NodeVerdict(
         word=Word.SUSPECT,
@@ -357,7 +357,7 @@ _PROVED: tuple[_Look, ...] = (
     _of_orphan,
     _of_standing,
 )
-"""The first look with a verdict counts; doubts come after these."""
+"""The first look that has a verdict counts. Looks for mere doubts come after these."""
 
 
 # The next step of the plan for a node, with its condition: a few words each.
@@ -384,14 +384,14 @@ _SHOWN_JOBS = 3
 
 
 def withheld_line(why: str) -> str:
-    """Return why nothing is done, in short words."""
+    """Return in a few words why nothing is done."""
     if why == SCOUTED:
         return why
     return f"nothing: {'reported only (repair.mode)' if why.startswith('repairs are set to report') else why}"
 
 
 def next_of_case(case: Case, draft: Draft) -> str:
-    """Return the next step of a repair: `replaced when job 12 ends`, `rebooted; waits for its turn: ...`."""
+    """Return the next step of a repair, such as `replaced when job 12 ends` or `rebooted in its turn: ...`."""
     if case.step is Step.HELD:
         return _of_held(case, draft)
     if draft.paused:
@@ -442,12 +442,12 @@ def _of_launch(case: Case, draft: Draft) -> str:
 
 
 def next_of_deep(run: DeepRun) -> str:
-    """Return the next step of a deep check that has its node."""
+    """Return the next step of a deep check that occupies its nodes."""
     return "its result decides" if run.state is DeepState.RUNNING else "its job begins; users' waiting jobs come first"
 
 
 def next_of_suspect(node: NodeName, draft: Draft) -> str:
-    """Return the next step for a suspect: a deep check, because a suspicion takes no node out."""
+    """Return the next step for a suspect: a deep check, because a mere suspicion takes no node out of service."""
     rules = draft.want.deep
     if not rules.enabled or not rules.suspects:
         return "nothing: deep checks of suspects are off (deep.suspects)"
@@ -462,7 +462,7 @@ def next_of_suspect(node: NodeName, draft: Draft) -> str:
 
 
 def next_of_slot(record: SlotRecord, draft: Draft) -> str:
-    """Return the next step of a slot on its way."""
+    """Return the next step of a slot that is on its way."""
     if record.step is SlotStep.WAITING:
         return f"a machine is asked for {until(record.next_try, draft.now)}, in its turn"
     return "comes into service" if record.step in COMING else "its machine is ended"

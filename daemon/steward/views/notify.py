@@ -1,7 +1,7 @@
-"""Which events become messages, when each is sent, and its text. Pure: a channel's state in, its next state out.
+"""Decide which events become messages, when each is sent, and its text. Pure: a channel's state in, its next state out.
 
-Texts of events are hostile; in messages they are data, never markup. The first event of its key is sent at once;
-further ones within the window are one message at its end. A failed message is tried again a few times. No message is
+Texts of events are hostile: in messages they are data, never markup. The first event of its key is sent at once, and
+further ones within the window become one message at its end. A failed message is tried again a few times. No message is
 ever sent about notifications themselves.
 """
 
@@ -34,7 +34,7 @@ def title(message: Message, cluster: str) -> str:
 
 
 def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
-    """Return everything that a template may name, as text."""
+    """Return the fields that a template may name, as text."""
     event = message.last
     return {
         "title": title(message, cluster),
@@ -54,7 +54,7 @@ def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
 
 
 def message_id(message: Message, cluster: str) -> str:
-    """Return the message's id, the same for every try."""
+    """Return the message's id, which is the same for every try."""
     return f"{cluster or 'steward'}-{message.number}"
 
 
@@ -72,14 +72,14 @@ def body(template: str, message: Message, cluster: str, secret: str = "") -> str
 
 
 def document(message: Message, cluster: str) -> dict[str, Any]:
-    """Return the message as an object: sent by `json`, and read by a command."""
+    """Return the message as an object: the body of template `json`, and the input of a command."""
     told = fields(message, cluster)
     del told["secret"]
     return {**told, "count": message.count, "since": message.since, "at": message.last.at}
 
 
 def problem_of(template: str) -> str:
-    """Return the error in a site's own template; empty if there is none."""
+    """Return what is wrong with a site's own template; empty if it is good."""
     if template in TEMPLATES:
         return ""
     known = ", ".join(f"${name}" for name in FIELDS)
@@ -94,7 +94,7 @@ def problem_of(template: str) -> str:
 
 def _own(template: str, told: dict[str, str]) -> str:
     """Return the filled template."""
-    # each field is inserted as the inside of a JSON string, so that no text can end the string
+    # Each field is inserted as the inside of a JSON string, so that no text can end that string.
     filled = Template(template).substitute({name: json.dumps(text)[1:-1] for name, text in told.items()})
     json.loads(filled)
     return filled
@@ -111,7 +111,7 @@ def _escaped(text: str) -> str:
 
 
 def _pagerduty(message: Message, cluster: str, secret: str) -> dict[str, Any]:
-    """Return the message for Events API v2: one alert for each thing, however often it is reported."""
+    """Return the message for Events API v2: one alert for each key, however often its events come."""
     told = document(message, cluster)
     return {
         "routing_key": secret,
@@ -136,7 +136,7 @@ _SAMPLE = Message(number=1, key="k", last=Event(at=0.0, kind="k", text='"\\'), l
 
 HOUR_S = 3600.0
 MOST_QUEUED = 50
-"""More messages than this become one that tells how many there were."""
+"""If more messages wait, the surplus becomes one that tells how many events it stands for."""
 MOST_TRIES = 5
 REST = "rest"
 OWN = "notify."
@@ -146,7 +146,7 @@ GroupOf = Callable[[NodeName], str]
 
 
 def key_of(event: Event) -> str:
-    """Return the key under which repetitions of an event count as one; another case of the same node does."""
+    """Return the key under which repetitions of an event count as one, also those of another case of the node."""
     about = event.node or dict(event.data).get("group", "")
     return f"{event.kind}|{about}|{event.job or ''}"
 
@@ -164,7 +164,7 @@ def is_wanted(event: Event, rule: ChannelRule, group_of: GroupOf) -> bool:
 def take(
     state: ChannelState, rule: ChannelRule, events: Iterable[tuple[int, Event]], group_of: GroupOf, now: float
 ) -> ChannelState:
-    """Return the state after these events, which follow its cursor."""
+    """Return the state after these events, which come after its cursor."""
     queue, cursor = list(state.queue), state.cursor
     for number, event in events:
         cursor = max(cursor, number)
@@ -189,7 +189,7 @@ def _queue(queue: list[Message], number: int, event: Event, state: ChannelState,
 
 
 def _bounded(queue: list[Message]) -> list[Message]:
-    """Return the queue with the least important surplus messages merged into one."""
+    """Return the queue; beyond `MOST_QUEUED` with its least important messages merged into one."""
     if len(queue) <= MOST_QUEUED:
         return queue
     rest = [one for one in queue if one.key == REST and not one.trying]
@@ -226,7 +226,7 @@ def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
 
 
 def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None:
-    """Return when `due` may have an answer without a new event; None: never."""
+    """Return when `due` may return a message without a new event; None if the queue is empty."""
     if not state.queue:
         return None
     recent = sorted(at for at in state.attempts if now < at + HOUR_S)
@@ -235,7 +235,7 @@ def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None
 
 
 def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
-    """Return the state with a begun try: it counts in any case, and later events of its key wait for the window."""
+    """Return the state after a try began: it counts, and later events of its key wait for the window's end."""
     return replace(
         _with(state, replace(message, trying=True)),
         attempts=(*state.attempts, now),
@@ -244,12 +244,12 @@ def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
 
 
 def sent(state: ChannelState, message: Message) -> ChannelState:
-    """Return the state without the message."""
+    """Return the state without this message."""
     return replace(state, queue=tuple(one for one in state.queue if one.number != message.number))
 
 
 def failed(state: ChannelState, message: Message, now: float, *, is_final: bool) -> ChannelState:
-    """Return the state after a message failed: it is tried again later, or given up."""
+    """Return the state after a try failed: the message is tried again later, or given up."""
     tries = message.tries + 1
     if is_final or tries >= MOST_TRIES:
         return sent(state, message)
@@ -258,14 +258,14 @@ def failed(state: ChannelState, message: Message, now: float, *, is_final: bool)
 
 
 def is_given_up(state: ChannelState, message: Message) -> bool:
-    """Return whether the message is not in the queue any more."""
+    """Return whether the message is no longer in the queue."""
     return all(one.number != message.number for one in state.queue)
 
 
 def resumed(state: ChannelState) -> ChannelState:
-    """Return the state after a restart, when it is unknown whether a message being tried arrived.
+    """Return the state after a restart, when it is unknown whether a message that was being tried arrived.
 
-    An error is sent again, under the same number, so that nothing important is lost; anything less is not, so that
+    An error is sent again under the same number, so that nothing important is lost. Any lower level is not, so that
     nothing comes twice.
     """
     kept = (one for one in state.queue if not one.trying or one.level is Level.ERROR)

@@ -1,7 +1,7 @@
-"""Turn lines of the ledger into a report: each job's time by phase, its incidents, and sums of many jobs.
+"""Turn the ledger's lines into a report: each job's time by phase, its incidents, and sums over many jobs.
 
-Every moment from the begin of a job's first run to the end of its last is in exactly one phase. An instant that was not
-seen ends no phase: its time goes to the next phase, and `unknown` names it.
+Each moment from the start of a job's first run to the end of its last is in exactly one phase. If the instant that ends
+a phase was not seen, its time belongs to the next phase, and `unknown` names the instant.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from steward.policy.job.ledger import Line
 
 
 def timeline(runs: Sequence[Run], now: float) -> tuple[Segment, ...]:
-    """Return the timeline of one job, whose runs are in order; the last segment of a running one ends at `now`."""
+    """Return the timeline of one job from its runs in order; if the last one still runs, it ends at `now`."""
     found: list[Segment] = []
     at = min((run.started for run in runs), default=now)
     for run, follower in [*pairwise(runs), *((run, None) for run in runs[-1:])]:
@@ -34,7 +34,7 @@ def clipped(segments: Iterable[Segment], since: float, until: float) -> tuple[Se
 
 
 def unknown(run: Run, follower: Run | None) -> tuple[str, ...]:
-    """Return the instants between a run's fault and the next one's first step that were not seen."""
+    """Return the names of instants that were not seen, from a run's fault to the first step of the next run."""
     if not run.was_hit:
         return ()
     seen = {"fault": run.fault, "detected": run.detected, "marked": run.marked, "decided": run.decided}
@@ -52,7 +52,7 @@ def _end(run: Run, follower: Run | None, now: float) -> float:
 
 
 def _segments(run: Run, begin: float, end: float) -> list[Segment]:
-    """Return the segments of a run; they touch each other, and cover all from `begin` to `end`."""
+    """Return the segments of a run, without gaps from `begin` to `end`."""
     found: list[Segment] = []
     left, tells = _left(run), run.first_step is not None or run.step is not None
     held_until = end if left is None else min(max(left, begin), end)
@@ -79,7 +79,7 @@ def _segments(run: Run, begin: float, end: float) -> list[Segment]:
 
 
 def _without(one: Segment, pause: Pause) -> list[Segment]:
-    """Return a segment of work split by a change of size."""
+    """Return the parts of a segment of work that a change of size interrupts."""
     if one.phase is not Phase.WORK or pause.stepped <= one.begin or pause.kept >= one.end:
         return [one]
     edges = [min(max(at, one.begin), one.end) for at in (one.begin, pause.kept, pause.stopped, pause.stepped, one.end)]
@@ -89,17 +89,17 @@ def _without(one: Segment, pause: Pause) -> list[Segment]:
 
 
 def _left(run: Run) -> float | None:
-    """Return when the run lost its nodes; None: not yet."""
+    """Return when the run lost its nodes; None while it has them."""
     if run.ended is None or run.fault is None or not run.was_hit:
         return run.ended
-    # Slurm's ends are whole seconds: a run was there until its fault
+    # Slurm's end is in whole seconds: a run had its nodes until its fault.
     return max(run.ended, run.fault)
 
 
 def _bounds(run: Run, end: float) -> list[tuple[Phase, float | None]]:
-    """Return each phase of the run with the instant at which it ends, in order; None: not seen.
+    """Return each phase of the run with the instant that ends it, in order; None: not seen.
 
-    Work ends with the nodes.
+    Work ends when the nodes are lost.
     """
     left, start = _left(run), (Phase.START, run.first_step)
     if not run.was_hit:
@@ -115,9 +115,9 @@ def _bounds(run: Run, end: float) -> list[tuple[Phase, float | None]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIncident:
-    """An event that hit a job: Unix seconds, None if it was not seen (`unknown` names those).
+    """A fault that hit a job, with its instants in Unix seconds; None: not seen, and named in `unknown`.
 
-    `first_step` and `running` are of the run after it.
+    `running` and `first_step` are those of the job's next run.
     """
 
     run: Run
@@ -170,7 +170,7 @@ class JobLedger:
 
     @property
     def steps_redone(self) -> int | None:
-        """Return the steps done again after resumes and changes of size; None if none is known."""
+        """Return how many steps were done again after resumes and changes of size; None if that is not known."""
         known = [run.steps_redone for run in self.runs if run.steps_redone is not None]
         known += [pause.steps for run in self.runs for pause in run.pauses if pause.steps is not None]
         return sum(known) if known else None
@@ -178,14 +178,14 @@ class JobLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The time of a report: Unix seconds."""
+    """The time of a report in Unix seconds."""
 
     since: float = 0.0
     until: float
 
 
 def job_ledgers(lines: Iterable[Line], window: Window, now: float) -> list[JobLedger]:
-    """Return each job with time in the window, by their first runs' begin."""
+    """Return each job with time in the window, in the order of their first starts."""
     given = list(lines)
     cases = {line.id: line for line in given if isinstance(line, Case)}
     by_job: defaultdict[tuple[JobId, float], list[Run]] = defaultdict(list)
@@ -203,14 +203,14 @@ def repairs(lines: Iterable[Line], window: Window) -> list[Case]:
 
 
 def out_of_service_s(case: Case, window: Window) -> float:
-    """Return the node-seconds in the window from the fault (or the case's begin) until the node served again."""
+    """Return how many seconds of the window the node was out of service, from its fault or the case's begin."""
     begin = case.fault_at if case.fault_at is not None else case.opened
     end = next((at for at in (case.returned, case.closed) if at is not None), window.until)
     return max(min(end, window.until) - max(begin, window.since), 0.0)
 
 
 def grouped(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> Mapping[str, Sums]:
-    """Return sums by a property of the jobs."""
+    """Return the sums of the jobs for each value of `name`."""
     parts: defaultdict[str, list[Segment]] = defaultdict(list)
     for one in ledgers:
         parts[name(one)] += one.segments
@@ -218,7 +218,7 @@ def grouped(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> M
 
 
 def by_month(ledgers: Sequence[JobLedger]) -> Mapping[str, Sums]:
-    """Return the sums of each month such as `2026-11` (UTC); a job that goes on over its end counts in both."""
+    """Return the sums of each month such as `2026-11` (UTC); a job that runs across its end counts in both."""
     segments = [segment for one in ledgers for segment in one.segments]
     if not segments:
         return {}

@@ -1,8 +1,8 @@
 """Carry out actions as calls of ports. Each action is idempotent by its key, so it may be repeated after any failure.
 
-Quick actions are done at once and in order. Slow ones (machines, the second witness) are done in the pool of their
-lane; their outcome rings the bell. An answer to a shim promises that the actions before it were done: it is withheld if
-one of them failed.
+Quick actions are done at once and in order. A slow action (a machine, the second witness) is done beside the cycle by
+the threads of its lane; its outcome rings the bell. An answer to a shim promises that the actions before it were done:
+it is withheld if one of them failed.
 """
 
 import logging
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = {Lane.COMMENTS: 1, Lane.LIMITS: 4, Lane.LOOKS: 4, Lane.MACHINES: 8, Lane.BACKUPS: 8}
 """Threads of each lane. Comments get one: they are not urgent."""
-_ONE_OF_THEM = (STALE, REFUSED)
-"""Outcomes with which Slurm rejects a whole batch because of some of its actions, which are found by halving."""
+_REJECTS_BATCH = (STALE, REFUSED)
+"""Outcomes with which Slurm rejects a whole batch for some of its actions. Halving the batch finds these."""
 _COMMENTS_S = 0.5
-"""How long the answers of a turn may wait for comments in all: a user's jobs can fail by the hundred."""
+"""How long the answers of one turn may wait for comments in all: a user's jobs can fail by the hundred."""
 _TOO_SLOW_S = 5.0
 _HUNG = {
     Door.SLURM: "the Slurm command before it did not return",
@@ -42,15 +42,15 @@ _HUNG = {
 def batches(actions: Sequence[Action]) -> list[Batch]:
     """Group actions that one Slurm command can do for many nodes, so that a thousand of them do not take minutes.
 
-    The order is kept, except that an action joins an earlier one of its kind: never past one that promises something
-    about a job (the actions before it are part of the promise) or is about a partition, nor past another one about the
-    same node. Actions with a promise join only their neighbours.
+    The order is kept, except that an action may join an earlier batch of its kind. It joins none that lies before
+    another action about the same node, nor before a barrier: an action whose `Row.nodes` is None, such as a requeue (an
+    answer promises that the actions before it were done). A barrier itself joins only the batch right before it.
     """
     found: list[list[Action]] = []
     open_at: dict[Hashable, int] = {}
     touched: dict[NodeName, int] = {}
     for action in actions:
-        kind, nodes = _kind(action), row_of(action).nodes(action)
+        kind, nodes = _call_key(action), row_of(action).nodes(action)
         least = len(found) - 1 if nodes is None else max((touched.get(node, 0) for node in nodes), default=0)
         at = open_at.get(kind, -1)
         if kind is None or at < max(least, 0):
@@ -64,18 +64,17 @@ def batches(actions: Sequence[Action]) -> list[Batch]:
     return [tuple(batch) for batch in found]
 
 
-def _kind(action: Action) -> Hashable | None:
-    """Return the group in which the action can share a call; None if it needs its own."""
+def _call_key(action: Action) -> Hashable | None:
+    """Return the key of the actions that can share a call with this one; None if it needs its own."""
     groups_by = row_of(action).groups_by
     return (type(action), groups_by(action)) if groups_by is not None else None
 
 
 class Promises:
-    """Tracks which promises of this plan were kept so far.
+    """Failed actions of a plan, by the promises to shims that they break, and doors whose commands hang.
 
-    An action whose wish is already met (`stale`) counts as kept.
-
-    An answer tells a shim that its job was requeued or its bad nodes taken out: it must not be sent if that failed.
+    An answer tells a shim that its job was requeued or its bad nodes taken out: it must not be sent if that failed. An
+    action whose wish is already met (`stale`) counts as done.
     """
 
     def __init__(self) -> None:
@@ -93,11 +92,11 @@ class Promises:
         return ""
 
     def _is_broken(self, answer: AnswerAsk) -> bool:
-        """Return whether an action that the answer promises has failed."""
+        """Return whether an action that the answer promises failed."""
         return answer.job in self._jobs or bool(answer.exclude & self._nodes)
 
     def note(self, batch: Batch, outcome: str, took_s: float) -> None:
-        """Note the outcome of a batch."""
+        """Note the outcome of a batch, and whether its command hung."""
         if outcome in ("done", STALE):
             return
         for action in batch:
@@ -115,9 +114,9 @@ class Promises:
 
 
 class Applier:
-    """Carries out the actions of each plan.
+    """The part that carries out the actions of each plan.
 
-    `apply` is called by the cycle alone; `changed` gets the records touched in Slurm, `listing` asks for a new list of
+    `apply` is called by the cycle alone. `changed` gets the records touched in Slurm, `listing` asks for a new list of
     instances.
     """
 
@@ -132,9 +131,10 @@ class Applier:
         workers: Workers | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`workers` carry out slow actions; without them, threads of our own do.
+        """Take the ports, the journal and `ring`, which is called when a slow action ended.
 
-        `monotonic` is for how long a command took.
+        `workers` carry out slow actions; without them, threads of our own do. `monotonic` measures how long a command
+        took.
         """
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
@@ -144,13 +144,13 @@ class Applier:
         self._under_way: set[Key] = set()
 
     def apply(self, actions: Sequence[Action], seen: Observed, alive: Callable[[], None]) -> None:
-        """Carry out all actions; never raise for a port's failure. After a hung Slurm command, no other one is tried.
+        """Carry out all actions; never raise for a port's failure. After a hung Slurm command, try no other one.
 
-        Outcomes are written later, when no shim waits: after a crash before that, all actions are done again.
+        Outcomes are written at the end, when no shim waits: after a crash before that, all actions are done again.
         """
         kept, ended = Promises(), list[tuple[Action, str]]()
         waiting = deque(batches(actions))
-        # Slurm takes no comment of a job that has ended: that one goes out before the answer.
+        # Slurm takes no comment for a job that has ended: the comment of such a job goes out before the job's answer.
         leaving, comments_s = {a.job for a in actions if isinstance(a, AnswerAsk) and a.answer is Answer.STOP}, 0.0
         while waiting:
             batch = waiting.popleft()
@@ -160,22 +160,22 @@ class Applier:
             if lane is not None and not is_awaited:
                 self._start(self._pools[lane], batch, seen)
             elif refusal := kept.refusal(first):
-                ended += self._tell(batch, NOT_TRIED, refusal)
+                ended += self._log_outcomes(batch, NOT_TRIED, refusal)
                 kept.note(batch, NOT_TRIED, 0.0)
             else:
                 began = self._monotonic()
-                outcome, error = self._try(first, partial(self._do, batch, seen))
-                if len(batch) > 1 and outcome in _ONE_OF_THEM:
+                outcome, error = self._try(first, partial(self._call_ports, batch, seen))
+                if len(batch) > 1 and outcome in _REJECTS_BATCH:
                     middle = len(batch) // 2
                     waiting.extendleft((batch[middle:], batch[:middle]))
                     continue
-                ended += self._tell(batch, outcome, error)
+                ended += self._log_outcomes(batch, outcome, error)
                 kept.note(batch, outcome, took_s := self._monotonic() - began)
                 comments_s += took_s if is_awaited else 0.0
             alive()
         self._journal.keep(ended)
 
-    def _do(self, batch: Batch, seen: Observed) -> None:
+    def _call_ports(self, batch: Batch, seen: Observed) -> None:
         """Make the call of a batch, and report which records it touched."""
         try:
             take_effect(self._ports, batch, seen)
@@ -184,7 +184,7 @@ class Applier:
                 self._changed(touched_by(batch, seen))
 
     def _start(self, pool: Workers, batch: Batch, seen: Observed) -> None:
-        """Carry out a batch in its pool, without actions that are under way already."""
+        """Carry out a batch in its pool; leave out actions that are under way already."""
         with self._lock:
             new = tuple(action for action in batch if action.key not in self._under_way)
             self._under_way.update(action.key for action in new)
@@ -195,10 +195,10 @@ class Applier:
         """Carry out a slow batch and write its outcome."""
         door = row_of(batch[0]).door
         try:
-            outcome, error = self._try(batch[0], lambda: self._do(batch, seen))
-            ended = self._tell(batch, outcome, error)
-            # a look is repeated when it is old, so its outcome may be lost: a thousand lost nodes would be a thousand
-            # writes to the disk
+            outcome, error = self._try(batch[0], lambda: self._call_ports(batch, seen))
+            ended = self._log_outcomes(batch, outcome, error)
+            # The outcome of a look may be lost, because an old look is repeated anyway. Written at once, a thousand
+            # lost nodes would be a thousand writes to the disk.
             write = self._journal.record if door is Door.MACHINES else self._journal.keep
             write(ended)
         finally:
@@ -213,28 +213,28 @@ class Applier:
         try:
             call()
         except PortError as error:
-            return _word(error), str(error) or type(error).__name__
+            return _outcome_of(error), str(error) or type(error).__name__
         except Exception as error:
             log.exception("%s failed unexpectedly", kind_of(first))
             return ERROR, f"{type(error).__name__}: {error}"
         return "done", ""
 
-    def _tell(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
+    def _log_outcomes(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
         """Log the outcome of each action, and return each action with the text for the journal."""
         for action in batch:
             self._journal.told(action, outcome, error)
         in_slurm = row_of(batch[0]).door in (Door.SLURM, Door.ACCOUNTING)
-        has_word = in_slurm or (outcome == REFUSED and _is_of_group(batch[0]))
+        has_word = in_slurm or (outcome == REFUSED and _is_launch_for_group(batch[0]))
         return [(action, recorded(outcome, error) if has_word else error) for action in batch]
 
 
-def _is_of_group(action: Action) -> bool:
-    """Return whether it is a launch for a group: policy must tell a launch that will never work from one that may."""
+def _is_launch_for_group(action: Action) -> bool:
+    """Return whether the action is a launch for a group: its outcome says whether another try can ever work."""
     return isinstance(action, LaunchInstance) and action.case is None
 
 
-def _word(error: PortError) -> str:
-    """Return the word for an error."""
+def _outcome_of(error: PortError) -> str:
+    """Return the outcome's word for an error."""
     if isinstance(error, Stale):
         return STALE
     if isinstance(error, Unsent):

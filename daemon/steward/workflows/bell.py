@@ -1,11 +1,14 @@
-"""The bell that wakes the cycle."""
+"""Wake the cycle."""
 
 import threading
 import time
 
 
 class Bell:
-    """Wakes the cycle, which alone waits for it. Any thread may ring it; rings before a look count as one."""
+    """The bell that wakes the cycle, which alone waits for it.
+
+    Any thread may ring it. Several rings before a wait count as one.
+    """
 
     def __init__(self) -> None:
         self._rung = threading.Event()
@@ -20,7 +23,7 @@ class Bell:
             self._rung.set()
 
     def wait(self, timeout_s: float) -> float | None:
-        """Wait at most `timeout_s`; return the monotonic time of the first ring since the last wait, or None."""
+        """Wait at most `timeout_s`; return when the bell first rang since the last wait (monotonic), or None."""
         self._rung.wait(max(timeout_s, 0.0))
         with self._lock:
             since, self._since = self._since, None

@@ -1,7 +1,7 @@
-"""One page of Slurm's nodes, or its jobs: read whole by sweeps beside the cycle, and in part by narrow looks.
+"""Read Slurm's nodes, or its jobs: all of them in sweeps, a few by name in narrow looks, both beside the cycle.
 
-The pace of sweeps follows their cost, so that a large site is not read all day long and a small one is seen quickly. At
-most one sweep and one narrow look are under way; a late answer is still put into the page.
+Sweeps come the less often the more they cost: a large site is not read all day long, a small one is seen quickly. At
+most one sweep and one narrow look are under way. A late answer still counts.
 """
 
 import threading
@@ -21,21 +21,21 @@ V = TypeVar("V")
 
 _TRIES = 3
 _COSTS_KEPT = 3
-"""The least of the last costs counts, so that one slow sweep does not make the next ones rare."""
+"""How many costs of sweeps are kept. The least one counts, so that one slow sweep does not make the next ones rare."""
 _COMMAND_S = 0.025
 _RECORD_S = 0.0002
-"""The most that one record costs, in seconds; `_COMMAND_S` is for the command itself.
+"""The most seconds that one record can cost; `_COMMAND_S` is for the command itself.
 
-A sweep of few records that took longer was slowed by a busy machine.
+A sweep that took longer than its records can cost was slowed by a busy machine.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to sweep.
+    """The pace of sweeps.
 
-    `share` of the time may be spent on sweeps, with a pause of at most `most_s` (seconds), unless `least_s` is longer.
-    Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both.
+    Sweeps may take `share` of the time. The pause between two is `most_s` at most (seconds), or `least_s` if that is
+    longer. Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both.
     """
 
     least_s: float = 5.0
@@ -49,21 +49,25 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted(Generic[K]):
-    """The records of a book that a turn needs: all as read at `swept` or later, and single ones likewise (Unix s)."""
+    """The records of a book that a turn needs (Unix s).
+
+    `swept`: all records must have been read then or later; None: not all are needed. `records`: the same for single
+    ones.
+    """
 
     swept: float | None = None
     records: Mapping[K, float] = field(default_factory=dict)
 
 
 def cost_of(took_s: float, records: int) -> float:
-    """Return the seconds that a sweep cost: the time taken, but no more than so many records can cost."""
+    """Return the seconds that a sweep cost: the time it took, or the most that its records can cost if that is less."""
     return min(took_s, _COMMAND_S + records * _RECORD_S)
 
 
 class Book(Generic[K, V]):
-    """Slurm's nodes or jobs.
+    """Slurm's nodes, or its jobs, with their reads.
 
-    One thread asks for reads, the pool's threads carry them out; any thread may read `page`.
+    One thread asks for reads, and threads of the pool carry them out. Any thread may read `page`.
     """
 
     def __init__(
@@ -76,7 +80,10 @@ class Book(Generic[K, V]):
         clock: Clock,
         came: Callable[[bool], None],
     ) -> None:
-        """`came` is called after every read, good or not, with whether a sweep brought news."""
+        """Take the functions that read all or some records, and `came`.
+
+        `came` is called after each read, also a failed one, with whether a sweep brought news.
+        """
         self._read_all, self._read_some, self._clock, self._came = sweep, some, clock, came
         self._lock = threading.Lock()
         self._keys: frozenset[K] = frozenset()
@@ -109,7 +116,7 @@ class Book(Generic[K, V]):
             self._news = self.page.records is not before.records
 
     def _swept(self) -> None:
-        """Report that the sweep has ended."""
+        """Report the end of a sweep, with whether it brought news."""
         news, self._news = self._news, False
         self._came(news)
 
@@ -122,7 +129,7 @@ class Book(Generic[K, V]):
 
 
 class Errand(Generic[K, V]):
-    """One turn's wishes for a book, with the reads begun for them: each a few times at most."""
+    """The reads of a book that one turn waits for; each kind of read is tried a few times at most."""
 
     def __init__(self, book: Book[K, V], wanted: Wanted[K]) -> None:
         self._book, self._wanted = book, wanted
@@ -130,14 +137,14 @@ class Errand(Generic[K, V]):
 
     @property
     def running_since(self) -> float | None:
-        """Return since when the awaited read is under way; None if none is."""
+        """Return since when the awaited read is under way; None if no read is."""
         look = self._awaited()
         return look.running_since if look else None
 
     def go_on(self) -> bool | None:
         """Begin the next read that is needed.
 
-        Return True if all is there, False if a read failed, None while one runs.
+        Return True if all records are there, False if a read failed, None while a read is under way.
         """
         look = self._awaited()
         if look is None:
@@ -156,7 +163,7 @@ class Errand(Generic[K, V]):
         return None
 
     def _awaited(self) -> BackgroundRead[None] | None:
-        """Return the read that is still needed; None if all is there."""
+        """Return the read that is still needed; None if all records are there."""
         page = self._book.page
         if self._wanted.swept is not None and not page.is_swept(self._wanted.swept):
             return self._book.sweep
@@ -165,16 +172,17 @@ class Errand(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[K, V]):
-    """The records of one book. `records` stays the same object while its content does not change.
+    """The records of a book, and when each was read.
 
-    Before the first sweep, the time of all records is 0.
+    `records` stays the same object while its content does not change. Before the first sweep, the time of all records
+    is 0.
     """
 
     records: MappingProxyType[K, V] = field(default_factory=lambda: MappingProxyType({}))
     times: ReadTimes[K] = field(default_factory=lambda: ReadTimes(swept=0.0))
 
     def with_sweep(self, found: Mapping[K, V], began: float) -> "Page[K, V]":
-        """Return the page after a sweep; records with a later narrow look keep that."""
+        """Return the page after a sweep; a record that was looked at since the sweep began keeps that look."""
         looked = {key: at for key, at in self.times.looked.items() if began < at}
         records = dict(found)
         for key in looked:
@@ -182,7 +190,7 @@ class Page(Generic[K, V]):
         return Page(records=self._same_as(records), times=ReadTimes(swept=began, looked=MappingProxyType(looked)))
 
     def with_look(self, wanted: Collection[K], found: Mapping[K, V], began: float) -> "Page[K, V]":
-        """Return the page after a look at `wanted`; a record that is missing in `found` is gone."""
+        """Return the page after a look at `wanted`; a wanted record that is missing in `found` is gone."""
         news = {key: found.get(key) for key in {*wanted, *found} if self.times.at(key) <= began}
         times = replace(self.times, looked=MappingProxyType({**self.times.looked, **dict.fromkeys(news, began)}))
         changed = {key: value for key, value in news.items() if self.records.get(key) != value}
@@ -194,7 +202,7 @@ class Page(Generic[K, V]):
         return Page(records=MappingProxyType(records), times=times)
 
     def stale(self, wanted: Mapping[K, float]) -> frozenset[K]:
-        """Return the wanted records that were not read at their time (Unix s) or later."""
+        """Return the wanted records whose last read is older than their time (Unix s)."""
         return frozenset(key for key, since in wanted.items() if self.times.at(key) < since)
 
     def is_swept(self, since: float) -> bool:
@@ -202,7 +210,7 @@ class Page(Generic[K, V]):
         return self.times.swept > 0.0 and since <= self.times.swept
 
     def _same_as(self, records: dict[K, V]) -> MappingProxyType[K, V]:
-        """Return the old object if the content is equal; else the new one, with equal records as the old objects."""
+        """Return the old object if the content is equal; else the new content, with old objects where equal."""
         before = self.records
         for key, value in records.items():
             old = before.get(key)

@@ -1,6 +1,6 @@
 """Limit repeated events of one kind about one job or node.
 
-Events that a user can cause again and again must not push other events out of sight, nor fill the store.
+A user can cause some events again and again: these must not hide other events, nor fill the store.
 """
 
 import time
@@ -17,8 +17,12 @@ _Subject = tuple[str, object, object]
 
 
 @dataclass(slots=True)
-class _Told:
-    """The events of one kind and subject. `paid`: until when they count. `last`: the newest one that was left out."""
+class _Repeats:
+    """The events of one kind and subject.
+
+    `paid`: each event that passed moves this time `EACH_S` further (monotonic). `left`, `last`: how many events were
+    left out, and the newest of them.
+    """
 
     paid: float
     left: int = 0
@@ -26,29 +30,29 @@ class _Told:
 
 
 class Calm:
-    """Lets `AT_ONCE` events of a kind about one subject through, then one in `EACH_S`, with the number left out.
+    """A limit on events: `AT_ONCE` of a kind about one subject, then one each `EACH_S` with the number left out.
 
-    Errors are always let through.
+    Errors always pass.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._told: dict[_Subject, _Told] = {}
+        self._told: dict[_Subject, _Repeats] = {}
 
     def let(self, events: Iterable[Event]) -> list[Event]:
-        """Return the events to write: those that pass, and the newest left-out one of each kind that is due."""
+        """Return the events to write: those that pass, and the newest left-out event of each subject that is due."""
         now = self._monotonic()
         found = [event for event in events if self._is_let(event, now)]
-        found.extend(self._late(now))
+        found.extend(self._due_again(now))
         if len(self._told) > MOST_SUBJECTS:
             self._told = {key: one for key, one in self._told.items() if one.paid > now or one.left}
         return found
 
     def _is_let(self, event: Event, now: float) -> bool:
-        """Return whether the event passes; count it if it is left out."""
+        """Return whether the event passes; if it does not, count it."""
         if event.level is Level.ERROR:
             return True
-        told = self._told.setdefault((event.kind, event.job, event.node if event.job is None else None), _Told(now))
+        told = self._told.setdefault((event.kind, event.job, event.node if event.job is None else None), _Repeats(now))
         paid = max(told.paid, now)
         if told.left or paid - now > (AT_ONCE - 1) * EACH_S:
             told.left, told.last = told.left + 1, event
@@ -56,8 +60,8 @@ class Calm:
         told.paid = paid + EACH_S
         return True
 
-    def _late(self, now: float) -> list[Event]:
-        """Return, for each kind that is due again, the newest event that was left out, with their number."""
+    def _due_again(self, now: float) -> list[Event]:
+        """Return the newest left-out event of each kind and subject that is due again, with the number left out."""
         found = []
         for told in self._told.values():
             if told.last is None or max(told.paid, now) - now > (AT_ONCE - 1) * EACH_S:

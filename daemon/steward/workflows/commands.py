@@ -1,6 +1,6 @@
-"""Commands of people to the head.
+"""Carry out people's commands to the head.
 
-Each becomes part of the memory with the next cycle, so that it survives a restart.
+The next cycle makes each command part of the memory, so that it survives a restart.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseOrder:
-    """Pause all actions until resumed."""
+    """An order to pause all actions until they are resumed."""
 
     who: str
     why: str
@@ -31,14 +31,14 @@ class PauseOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeActions:
-    """Resume actions and reset tripped breakers."""
+    """An order to resume actions and reset tripped breakers."""
 
     who: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetBreakers:
-    """Close one breaker, or all that are tripped (`scope` empty)."""
+    """An order to close one breaker, or all tripped ones if `scope` is empty."""
 
     who: str
     scope: str = ""
@@ -46,7 +46,7 @@ class ResetBreakers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCheck:
-    """Arm or disarm a site check, whatever its trial says."""
+    """An order to arm or disarm a site check, whatever its trial says."""
 
     who: str
     check: str
@@ -57,8 +57,8 @@ Command = PauseOrder | ResumeActions | ResetBreakers | ArmCheck | Order
 
 
 @dataclass(slots=True)
-class _Given:
-    """A command that waits for the cycle, with its answer."""
+class _WaitingCommand:
+    """A command that waits for the cycle, and its answer."""
 
     command: Command
     done: threading.Event = field(default_factory=threading.Event)
@@ -67,20 +67,20 @@ class _Given:
 
 
 class Commands:
-    """The commands of people: given from any thread, carried out by the cycle."""
+    """The waiting commands of people: given from any thread, carried out by the cycle."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        self._waiting: queue.SimpleQueue[_Given] = queue.SimpleQueue()
-        self._taken: list[_Given] = []
+        self._waiting: queue.SimpleQueue[_WaitingCommand] = queue.SimpleQueue()
+        self._taken: list[_WaitingCommand] = []
 
     def give(self, command: Command, timeout_s: float = 20.0) -> OrderAnswer:
-        """Give a command, and return its answer once it is in the store.
+        """Give a command, and return its answer once the change is in the store.
 
-        Raises Refusal if it cannot be carried out (nothing was changed), Permanent if the head failed at it (likewise),
-        and Retryable if that takes longer; then it may still be carried out.
+        Raises Refusal if it cannot be carried out, and Permanent if the head failed at it; either way nothing was
+        changed. Raises Retryable if the answer takes too long: the command may still be carried out.
         """
-        given = _Given(command)
+        given = _WaitingCommand(command)
         self._waiting.put(given)
         self._ring()
         if not given.done.wait(timeout_s):
@@ -91,7 +91,7 @@ class Commands:
         return given.answer
 
     def take(self, memory: Memory, seen: Observed, want: Desired) -> tuple[Memory, list[Event]]:
-        """Return the memory after all given commands, and their events."""
+        """Return the memory after all waiting commands, and their events."""
         while not self._waiting.empty():
             self._taken.append(self._waiting.get())
         events: list[Event] = []
@@ -101,7 +101,7 @@ class Commands:
                 memory, told, given.answer = _carry_out(given.command, memory, seen, want)
             except Refusal as refusal:
                 given.refusal = refusal
-            except Exception as error:  # one unforeseen order must not stop the cycle for all nodes
+            except Exception as error:  # one failing order must not stop the cycle for all nodes
                 log.exception("an order failed, nothing was changed: %s", given.command)
                 given.refusal = Permanent(f"the head failed at this order ({type(error).__name__}); its log says why")
             else:
@@ -109,7 +109,7 @@ class Commands:
         return memory, events
 
     def committed(self) -> None:
-        """Note that the taken commands are in the store."""
+        """Answer the taken commands: they are in the store now."""
         for given in self._taken:
             given.done.set()
         self._taken.clear()

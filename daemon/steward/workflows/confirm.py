@@ -1,9 +1,9 @@
-"""Read again what an action is about before it is decided, so that an old picture causes no harm.
+"""Read the records that an action is about again before it is decided, so that an old picture causes no harm.
 
-The picture of a turn has records of different ages. If the plan has an action or an event (opens a repair, trips a
-breaker), the nodes and jobs that it is about must have been read for this turn. Those that were not are read now; if
-they differ from the picture, the plan is made anew. Each round reads only records that no round before it read, and the
-last one reads everything.
+The picture of a turn has records of different ages. If the plan has an action, or an event (a repair was opened, a
+breaker tripped), the nodes and jobs in it must have been read for this turn. Those that were not are read now; if they
+differ from the picture, the plan is made again. Each round reads only records that no earlier round read, and the last
+round reads everything.
 """
 
 import logging
@@ -20,10 +20,10 @@ from steward.workflows.journal import kind_of, subject_of, told_of
 log = logging.getLogger(__name__)
 
 ROUNDS = 3
-"""After this many rounds everything is read, so that ever new actions to check cannot delay the turn without end."""
+"""After this many rounds everything is read: plans with ever new actions cannot delay the turn without end."""
 
 ANSWERS = 2
-"""How often a plan is made again because Slurm answered its questions."""
+"""How often one plan is made again because Slurm answered its questions."""
 
 T = TypeVar("T")
 Ask = Callable[[Observed, Sequence[Question]], Observed]
@@ -32,7 +32,7 @@ Ask = Callable[[Observed, Sequence[Question]], Observed]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """The picture after a confirmation. `same`: no record that was read differs from the picture before."""
+    """The picture after a confirmation. `same`: all records that were read are as before."""
 
     seen: Observed
     same: bool
@@ -44,7 +44,7 @@ class Confirmer(Protocol):
     def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
         """Return the picture with these records, reading only those not read in this turn.
 
-        Never raises: a failed look makes the picture an old one.
+        Never raises: a failed read makes the picture an old one.
         """
 
     def confirm_all(self, seen: Observed) -> Observed:
@@ -53,7 +53,7 @@ class Confirmer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Generic[T]):
-    """A result and the picture that it was made from."""
+    """A result of `think`, and the picture that it was made from."""
 
     seen: Observed
     thought: T
@@ -68,8 +68,8 @@ def decide(
 ) -> Decided[T]:
     """Plan until all actions and events rest on records that were read for this turn.
 
-    If these cannot be read the picture is old, and the plan on an old picture stands: it withholds all harmful actions.
-    `ask` answers a plan's questions to Slurm.
+    If these cannot be read, the picture is old, and the plan made on it stands: planning withholds all harmful actions
+    then. `plan_of` returns the plan in a result of `think`; `ask` answers a plan's questions to Slurm.
     """
     for number in range(ROUNDS + 1):
         seen, thought = _answered(think, plan_of, seen, ask)
@@ -80,7 +80,7 @@ def decide(
         if confirmed.same:
             return Decided(seen=confirmed.seen, thought=thought)
         seen = reader.confirm_all(confirmed.seen) if number == ROUNDS - 1 else confirmed.seen
-        _tell(plan.actions, seen)
+        _log_next_plan(plan.actions, seen)
     seen = replace(seen, slurm=Freshness.OLD)
     return Decided(seen=seen, thought=think(seen))
 
@@ -88,7 +88,7 @@ def decide(
 def _answered(
     think: Callable[[Observed], T], plan_of: Callable[[T], Plan], seen: Observed, ask: Ask | None
 ) -> tuple[Observed, T]:
-    """Plan, and plan again with the answers to its questions; further questions wait for the next turn."""
+    """Plan, and plan again with the answers to the plan's questions; further questions wait for the next turn."""
     thought = think(seen)
     for _ in range(ANSWERS if ask is not None else 0):
         questions = plan_of(thought).questions
@@ -99,7 +99,7 @@ def _answered(
     return seen, thought
 
 
-def _tell(actions: Sequence[Action], seen: Observed) -> None:
+def _log_next_plan(actions: Sequence[Action], seen: Observed) -> None:
     """Log why the plan is made again, or which actions are withheld."""
     if seen.slurm is Freshness.FRESH:
         log.debug("planned again: what was read last differs from what the plan was made on")

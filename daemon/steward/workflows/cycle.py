@@ -1,6 +1,6 @@
-"""The cycle: observe, plan, commit the intents, apply. Woken by the bell, the plan's next deadline, or the sweep.
+"""Run the cycle: observe, plan, commit the intents, apply. Woken by the bell, the plan's next deadline, or the sweep.
 
-It runs in one thread. No failure in one turn ends it: the turn is logged, and the next one begins.
+The cycle runs in one thread. No failure in a turn ends it: the failure is logged, and the next turn begins.
 """
 
 import logging
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 Planner = Callable[[Observed, Desired, Memory, float], Plan]
 
 _TIDY_S = 0.2
-"""After this long without a bell the outcomes of actions are written."""
+"""If the bell is silent this long, the outcomes of actions are written."""
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
 _LONG_TURN_S = 30.0
-"""A turn that takes longer is reported: reads are made beside it, and commands of Slurm have their own limit."""
+"""A turn that takes longer is reported: slow reads are made beside it, and commands of Slurm have their own limit."""
 _LONGEST_WHY = 300
 _LAST_WRITES = 2
 _TELL_S = 10.0
@@ -50,21 +50,21 @@ _TELL_S = 10.0
 
 
 SHARE = 0.25
-"""The share of the time of turns that is owed as rest."""
+"""The share of a turn's time that the cycle owes as rest."""
 FREE_S = 0.5
-"""Rest up to this long may be owed, so that the turns of one recovery follow each other at once."""
+"""This much rest may be owed without resting, so that the turns of one recovery follow each other at once."""
 LONGEST_S = 0.3
-"""One rest is not longer."""
+"""The longest single rest."""
 
 
 class ClockSetBack(Exception):
-    """The clock shows an earlier time than before: what this process noted would be in the future."""
+    """The wall clock shows an earlier time than before: times that this process noted may be in the future."""
 
 
 class Rest:
-    """How long the cycle rests between two turns, so that constant bells do not use up a whole core.
+    """The cycle's rest between two turns, so that constant bells do not use up a whole core.
 
-    It is a debt: each turn owes a share of its time, and time without a turn pays it. Times are monotonic seconds.
+    Rest is a debt: each turn owes a share of its time, and time without a turn pays. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Rest:
         self._paid_until: float | None = None
 
     def after(self, began: float, ended: float) -> float:
-        """Return how long to rest, seconds, after a turn that lasted from `began` to `ended`."""
+        """Return how many seconds to rest after a turn that lasted from `began` to `ended`."""
         idle = 0.0 if self._paid_until is None else began - self._paid_until
         self._owed = max(self._owed - max(idle, 0.0), 0.0) + SHARE * (ended - began)
         self._paid_until = ended
@@ -81,7 +81,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweeps:
-    """The longest pause between turns, seconds; `busy_s` while work is under way."""
+    """The longest pause between turns in seconds; `busy_s` while work is under way."""
 
     quiet_s: float = 5.0
     busy_s: float = 1.0
@@ -89,7 +89,7 @@ class Sweeps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The parts of a cycle."""
+    """The parts that a cycle works with."""
 
     observer: Observer
     plan: Planner
@@ -109,7 +109,7 @@ class Parts:
 class Cycle:
     """The cycle. `run` belongs in a thread of its own; any thread may call `stop`.
 
-    `watchers` are called with every snapshot, in that thread.
+    `watchers` are called in that thread with every snapshot.
     """
 
     def __init__(self, parts: Parts, watchers: Sequence[Callable[[Snapshot], None]] = ()) -> None:
@@ -118,9 +118,9 @@ class Cycle:
         self._memory: Memory | None = None
         self._acted = 0.0
         self._noted = parts.clock.now()
-        """The last time that a turn noted."""
+        """The latest time that a turn saw."""
         self.set_back = ""
-        """How far the clock was set back, if the cycle ended for it."""
+        """By how much the clock was set back, in words, if the cycle ended for that."""
         self._failing = HeadStandstill(
             since=parts.clock.now(), why="the head has not finished its first look at the cluster"
         )
@@ -134,7 +134,7 @@ class Cycle:
         self._parts.bell.ring()
 
     def run(self) -> None:
-        """Run turns until `stop`, or until the clock was set back."""
+        """Run turns until `stop`, or until the clock is set back."""
         try:
             self._run()
         except ClockSetBack as found:
@@ -147,22 +147,22 @@ class Cycle:
         while not self._stopping.is_set():
             began = time.monotonic()
             wait_s = self._guarded_turn(rung)
-            self._alive()
+            self._tell_alive()
             rest_s = rest.after(began, time.monotonic())
             self._stopping.wait(rest_s)
             rung = self._wait(wait_s - rest_s)
 
     def _wait(self, wait_s: float) -> float | None:
-        """Wait for the bell, and return when it rang (monotonic); None if it did not."""
+        """Wait for the bell; return when it rang (monotonic); None if it did not ring."""
         rung = self._parts.bell.wait(min(wait_s, _TIDY_S))
         if rung is not None or wait_s <= _TIDY_S:
             return rung
-        # outcomes are not urgent: they are written when it is quiet
+        # Outcomes are not urgent: they are written once the bell is silent.
         self._parts.journal.flush()
         return self._parts.bell.wait(wait_s - _TIDY_S)
 
     def turn(self, rung: float | None = None) -> float:
-        """Run one turn with its outcomes written; return the seconds until the next one is due without a bell.
+        """Run one turn and write its outcomes; return the seconds until the next one is due without a bell.
 
         Raises ClockSetBack.
         """
@@ -171,7 +171,7 @@ class Cycle:
         return wait_s
 
     def standstill(self) -> HeadStandstill | None:
-        """Return since when and why nothing is decided, from any thread; None while the head decides."""
+        """Return since when and why nothing is decided; None while the head decides. Any thread may call this."""
         began, now = self._turn_began, self._parts.clock.now()
         if not self._decides:
             return self._failing
@@ -182,7 +182,7 @@ class Cycle:
     def _guarded_turn(self, rung: float | None) -> float:
         """Run one turn, whatever fails in it; return the seconds until the next one. Raises ClockSetBack.
 
-        `rung`: when the bell rang (monotonic).
+        `rung` is when the bell rang (monotonic).
         """
         self._turn_began = self._parts.clock.now()
         try:
@@ -192,12 +192,12 @@ class Cycle:
             raise
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
-            self._stand(str(error))
+            self._note_failed_turn(str(error))
         except Exception as error:
             log.exception("the cycle failed; open cases: %s", self._open_cases())
-            self._stand(f"an error in the head ({type(error).__name__}: {error}); its log shows where")
+            self._note_failed_turn(f"an error in the head ({type(error).__name__}: {error}); its log shows where")
         else:
-            self._go_on()
+            self._note_good_turn()
             self._publish(snapshot)
             return self._due_in(snapshot)
         finally:
@@ -206,11 +206,11 @@ class Cycle:
         return _AFTER_FAILURE_S
 
     def _leave_memory(self) -> None:
-        """Write all of memory for the next head, if the store takes it."""
+        """Write the whole memory for the next head, if the store takes it."""
         memory = self._memory
         if memory is None:
             return
-        # a store that was mended since the last commit has lost rows, and the first write is what finds a damage
+        # Write twice: a store that was mended since the last commit has lost rows, and only a write finds the damage.
         for _ in range(_LAST_WRITES):
             try:
                 self._parts.journal.begin(memory, (), ())
@@ -219,8 +219,8 @@ class Cycle:
             else:
                 return
 
-    def _stand(self, why: str) -> None:
-        """Note that a turn failed; if failures last, write an event, if the store takes it."""
+    def _note_failed_turn(self, why: str) -> None:
+        """Note that a turn failed; report it by an event once failures last for `_TELL_S`."""
         now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
         since = now if self._decides else self._failing.since
         self._failing, self._decides = HeadStandstill(since=since, why=why), False
@@ -228,8 +228,8 @@ class Cycle:
             event = Event(at=now, kind="head.standstill", text=self._failing.text(now), level=Level.ERROR)
             self._is_told = self._parts.journal.tell(event)
 
-    def _go_on(self) -> None:
-        """Note that a turn went well; report readiness after the first one."""
+    def _note_good_turn(self) -> None:
+        """Note that a turn went well; report readiness after the first good turn, and the end of a long standstill."""
         if self._decides:
             return
         now, lasted_s = self._parts.clock.now(), self._parts.clock.now() - self._failing.since
@@ -249,7 +249,7 @@ class Cycle:
             busy=self._is_busy(),
             memory=before,
             failures=parts.journal.failures(),
-            alive=self._alive,
+            alive=self._tell_alive,
         )
         self._note(seen.at)
         seen = replace(seen, done=parts.journal.done())
@@ -260,15 +260,15 @@ class Cycle:
         self._commit(before, plan, ordered)
         number = self.latest.number + 1 if self.latest else 1
         snapshot = Snapshot(at=seen.at, number=number, seen=seen, before=before, memory=plan.memory, plan=plan)
-        self.latest = snapshot  # before its orders are answered: their givers see the result in the next read
+        self.latest = snapshot  # before the orders are answered: their senders see the result in their next read
         parts.commands.committed()
         marks.append(time.monotonic())
-        parts.applier.apply(plan.actions, seen, self._alive)
+        parts.applier.apply(plan.actions, seen, self._tell_alive)
         marks.append(time.monotonic())
         return replace(snapshot, phases=_phases(marks, rung))
 
     def _think(self, before: Memory, seen: Observed) -> tuple[Plan, list[Event]]:
-        """Carry out waiting orders and plan; both are done again on a changed picture."""
+        """Carry out waiting orders and plan. Both are done again if the picture changes."""
         parts = self._parts
         memory, ordered = parts.commands.take(before, seen, parts.want)
         return parts.plan(seen, parts.want, memory, seen.at), ordered
@@ -286,13 +286,13 @@ class Cycle:
         return self._memory
 
     def _note(self, now: float) -> None:
-        """Note the time. Raises ClockSetBack if it is earlier than the one noted before."""
+        """Note the time of the turn. Raises ClockSetBack if it is earlier than the last one."""
         before, self._noted = self._noted, now
         if now < before:
             raise ClockSetBack(f"the clock was set back by {before - now:.0f} s")
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
-        """Write the memory, the intents and the events, if anything changed: a quiet cluster costs no disk."""
+        """Write memory, intents and events, if there is anything new: a quiet cluster costs no disk writes."""
         told = [self._parts.told.popleft() for _ in range(len(self._parts.told))]
         events = [*told, *ordered, *plan.events]
         if plan.actions or events or plan.memory != before:
@@ -333,7 +333,7 @@ class Cycle:
             self._acted = now
         busy = self._is_busy()
         sweep = self._parts.sweeps.busy_s if busy else self._parts.sweeps.quiet_s
-        # actions show in Slurm soon: after one the looks come quickly, then ever more slowly
+        # An action shows in Slurm soon: look again quickly after it, then ever more slowly.
         sweep = min(sweep, max(self._parts.observer.due_in(busy=busy), _SOONEST_S))
         soon = max(_SOON_S, (now - self._acted) / 2)
         wake = snapshot.plan.wake_at
@@ -344,7 +344,7 @@ class Cycle:
         parts, memory = self._parts, self._memory
         return memory is None or bool(parts.agents.asks()) or is_busy(memory, parts.clock.now())
 
-    def _alive(self) -> None:
+    def _tell_alive(self) -> None:
         """Tell the service manager that the head is alive, with its status."""
         self._parts.notifier.alive(self._status())
 
@@ -363,7 +363,7 @@ class Cycle:
         return [case.id for case in self._memory.cases.values() if case.is_open] if self._memory else []
 
     def _free_shims(self) -> None:
-        """Tell shims that have waited long to go on: a head that cannot decide must not hold jobs."""
+        """Answer STOP to shims that waited too long: a head that cannot decide must not hold jobs."""
         now = self._parts.clock.now()
         for ask in self._parts.agents.asks():
             if now - ask.at < _SHIM_LIMIT_S:
@@ -389,7 +389,7 @@ def _phases(marks: list[float], rung: float | None) -> Phases:
 
 
 def dry_run(plan: Planner, snapshot: Snapshot, want: Desired, now: float) -> Plan:
-    """Plan as if nothing were paused, only reported or already requested. Nothing is changed."""
+    """Return the plan as if nothing were paused, only reported or already requested. Nothing is changed."""
     memory = replace(snapshot.memory, paused=False, asked={})
     acting = want.repair.model_copy(update={"mode": RepairMode.ACT})
     return plan(snapshot.seen, replace(want, repair=acting), memory, now)

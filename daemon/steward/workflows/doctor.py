@@ -1,4 +1,4 @@
-"""`steward doctor`: judge facts gathered elsewhere. Each line says how one thing is and, if not well, what to do."""
+"""Judge the facts of `steward doctor`. Each line says how one thing is and, if it is not well, what to do."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -20,11 +20,11 @@ _CONF = "slurm.conf"
 _MIN_JOB_AGE_S = 60
 _SKEW_S = 1.0
 _LONGEST = 300
-"""Characters of a list of nodes."""
+"""The most characters of a list of nodes."""
 
 
 class Health(Enum):
-    """How well a thing is."""
+    """The state of a judged thing."""
 
     OK = "ok"
     WARN = "warn"
@@ -57,9 +57,9 @@ def bad(topic: str, text: str, remedy: str) -> DoctorLine:
 
 
 def judge_include(line: str, included: bool, why_not_writable: str) -> list[DoctorLine]:
-    """Judge slurm.conf's line for our partitions; `why_not_writable` is empty if the file can be replaced.
+    """Judge whether slurm.conf includes our file of partitions and that file can be replaced.
 
-    `line` is the line that slurm.conf must have.
+    `line` is the line that slurm.conf must have. `why_not_writable` is empty if the file can be replaced.
     """
     if why_not_writable:
         return [bad(_PLACES, f"our file of partitions: {why_not_writable}", "or change capacity.slurm_include")]
@@ -83,7 +83,10 @@ def judge_lent(lent: Collection[str], known: Collection[str]) -> list[DoctorLine
 
 
 def judge_topology(nodes: Collection[NodeName], shown: str) -> list[DoctorLine]:
-    """Judge whether Slurm's topology names all nodes. `shown`: `scontrol show topology`; empty without a topology."""
+    """Judge whether Slurm's topology names all nodes.
+
+    `shown` is the output of `scontrol show topology`; empty without a topology.
+    """
     if not shown:
         return []
     named = {name for text in _TOPOLOGY_NODES.findall(shown) for name in expand_nodes(text)}
@@ -94,7 +97,7 @@ def judge_topology(nodes: Collection[NodeName], shown: str) -> list[DoctorLine]:
 
 
 def judge_dynamic(config: Mapping[str, str]) -> list[DoctorLine]:
-    """Judge Slurm's settings for groups whose nodes register by themselves.
+    """Judge Slurm's settings for nodes that register themselves.
 
     `config` is as `scontrol show config` prints it.
     """
@@ -193,15 +196,16 @@ def _is_set(value: str) -> bool:
 
 
 def _seconds(value: str) -> int | None:
-    """Return `300 sec` as 300; None if it is no number."""
+    """Return the number of a text like `300 sec`; None if it does not begin with a number."""
     first = value.split()[0] if value.split() else ""
     return int(first) if first.isdigit() else None
 
 
 def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[DoctorLine]:
-    """Judge the controller's plugstack.conf, while no node has reported whether Slurm loads the shim.
+    """Judge the controller's plugstack.conf, for as long as no node has reported whether Slurm loads the shim.
 
-    `text` is None if the file cannot be read. `is_new`: the install has not come to the plugin yet.
+    `text` is None if the file cannot be read. `is_new`: no agent has ever connected, so the install may not have come
+    to the plugin yet.
     """
     remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
     if is_new and "steward" not in (text or ""):
@@ -234,7 +238,7 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Do
 
 
 def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[DoctorLine]:
-    """Judge what Slurm loads on the nodes, by their agents' reports; empty if there is none yet."""
+    """Judge by the agents' reports whether Slurm loads the shim on nodes; empty without such reports."""
     told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
     if told:
         text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]} (looked at every {SHIM_EVERY_S:g} s)"
@@ -253,9 +257,9 @@ def judge_agents(
     *,
     is_new: bool,
 ) -> list[DoctorLine]:
-    """Judge whether all nodes have an agent of the right version and with the right time.
+    """Judge whether all nodes have an agent of the head's version and with the right time.
 
-    `nodes` are Slurm's; `version` is the head's; `is_new`: no agent has ever come, as right after an install.
+    `nodes` are those whose agents are expected; `version` is the head's; `is_new`: no agent has ever connected.
     """
     connected = {name for name, view in views.items() if view.connected}
     missing = sorted(set(nodes) - connected)
@@ -273,12 +277,12 @@ def judge_agents(
 
 
 def _refusal(view: AgentView | None) -> str:
-    """Return what an agent said when it refused this head; empty if it did not."""
+    """Return why an agent refused this head; empty if it did not."""
     return view.lost_why if view is not None and view.lost_why.startswith(REFUSED_BY_AGENT) else ""
 
 
 def _refusing(whys: Mapping[NodeName, str]) -> DoctorLine:
-    """Return the line about agents that do not believe this head."""
+    """Return the line about agents that refuse this head."""
     first = min(whys)
     remedy = (
         "run stewardd as SlurmUser, name it in cluster.slurm_user on the nodes too, and give all hosts one MUNGE key"
@@ -289,7 +293,7 @@ def _refusing(whys: Mapping[NodeName, str]) -> DoctorLine:
 def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[DoctorLine]:
     """Judge the addresses from which agents connect.
 
-    `moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
+    `moved`: nodes whose agents connect from an address that neither Slurm nor the provider knows for them. `unknown`:
     nodes without a known address.
     """
     if not moved and unknown:
@@ -324,14 +328,14 @@ def _strangers(strangers: list[NodeName]) -> DoctorLine:
 
 
 def _versions(others: list[NodeName], version: str) -> DoctorLine:
-    """Return the line about agents of other versions."""
+    """Return the line about agents whose version is not the head's."""
     if not others:
         return ok("versions", f"head and agents are {version}")
     return warn("versions", f"the head is {version}, other agents: {_names(others)}", "install the same release there")
 
 
 def _clocks(skewed: list[NodeName]) -> DoctorLine:
-    """Return the line about agents with the wrong time."""
+    """Return the line about agents whose clock is wrong."""
     if not skewed:
         return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
     remedy = "set the clock there (`chronyc makestep`) and keep an NTP client running"
@@ -339,5 +343,5 @@ def _clocks(skewed: list[NodeName]) -> DoctorLine:
 
 
 def _names(names: list[NodeName]) -> str:
-    """Return the nodes in a short text."""
+    """Return the nodes as a folded list, cut to `_LONGEST` characters."""
     return printable(fold(names), _LONGEST)

@@ -1,7 +1,7 @@
 """Judge this cluster's settings for quotas: missing ones, and the traps of Slurm's limits.
 
-`lines` is `steward quota doctor`; a BAD line there keeps quotas from working at all (`missing`), and names the line to
-add to slurm.conf.
+`lines` is the output of `steward quota doctor`. A BAD line keeps quotas from working at all (`missing`), and names the
+line to add to slurm.conf.
 """
 
 import re
@@ -31,7 +31,7 @@ class Site:
     """The settings of a cluster.
 
     `config` is as `scontrol show config` prints it; `gres` is of every node; `teams` have a quota. `partitions` is None
-    if they are not known.
+    if not known.
     """
 
     picture: Accounting
@@ -68,7 +68,7 @@ def lines(site: Site) -> list[DoctorLine]:
 
 
 def _without_quota(site: Site) -> DoctorLine:
-    """Return the line about accounts of no team, and whether they are limited to what no team owns."""
+    """Return the line about accounts of no team, which should be limited to what no team owns."""
     picture = site.picture
     above = {name for team in site.teams for name in picture.line_of(team)} | {"root"}
     names = [n for n in picture.accounts if n not in above and not set(site.teams) & set(picture.line_of(n))]
@@ -82,12 +82,12 @@ def _without_quota(site: Site) -> DoctorLine:
 
 
 def missing(site: Site) -> list[DoctorLine]:
-    """Return the lines about settings that keep quotas from working; empty if there are none."""
+    """Return the lines about settings that keep quotas from working at all."""
     return [line for line in lines(site) if line.health is Health.BAD]
 
 
 def conf_lines(site: Site) -> list[str]:
-    """Return the lines that this cluster's slurm.conf lacks or has with other values."""
+    """Return the lines that this cluster's slurm.conf lacks or has with another value."""
     config, version = site.config, site.picture.can.version
     kinds = [f"gres/gpu:{kind}" for kind in site.gpu_types]
     wanted = [
@@ -194,8 +194,8 @@ def _requeue(site: Site) -> DoctorLine:
 
 
 def _types(site: Site) -> DoctorLine:
-    """Return the line about requests without a type of GPU."""
-    # a limit looks at the request: `--gres=gpu:4` passes a limit of gres/gpu:l4 alone
+    """Return the line about requests that do not name a type of GPU."""
+    # A limit is compared with the request: `--gres=gpu:4` passes a limit of gres/gpu:l4 alone.
     kinds = site.gpu_types
     if len(kinds) < 2:
         return ok(_TOPIC, "one type of GPU: a request without a type counts as it should")
@@ -228,20 +228,20 @@ def _team(site: Site, team: str) -> list[DoctorLine]:
     if users := users_apart(picture, team):
         text = f"{len(users)} of its users have a list of QOS of their own, without those of the team: "
         found.append(warn(topic, text + ",".join(users)[:200], remedy_for(users, team)))
-    found += _way_around(picture, team)
-    found += _doors(site, team)
-    strangers = sorted(a.account for a in picture.associations if not a.user and _has_theirs(a.qos, team, a.account))
+    found += _other_qos(picture, team)
+    found += _closed_partitions(site, team)
+    strangers = sorted(a.account for a in picture.associations if not a.user and _may_use_qos(a.qos, team, a.account))
     if strangers and not _is_below(picture, strangers, team):
         text = f"accounts that are not of the team may use its QOS: {', '.join(strangers)[:200]}"
         found.append(warn(topic, text, f"sacctmgr modify account where name=... set qos-={','.join(names)}"))
     return found or [ok(topic, "account, QOS and users are as they should be")]
 
 
-def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
-    """Yield a line about QOS of the site in which the team's users may submit as well."""
+def _other_qos(picture: Accounting, team: str) -> Iterator[DoctorLine]:
+    """Yield a line if the team's users may also submit in QOS of the site."""
     has, mine = picture.of_account(team), {guaranteed_qos(team), borrowed_qos(team)}
     if has is not None and mine & has.qos and (others := sorted(has.qos - mine)):
-        # only the ceiling of the account holds there
+        # In such a QOS only the account's ceiling limits them.
         names = ",".join(others)[:200]
         text = (
             f"its users may choose QOS {names} (--qos): such a job may start on what no team lends, up to the ceiling "
@@ -250,10 +250,10 @@ def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
         yield warn(f"team {team}", text, f"sacctmgr modify account where name={team} set qos-={names}")
 
 
-def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
+def _closed_partitions(site: Site, team: str) -> Iterator[DoctorLine]:
     """Yield lines about partitions that refuse the team's jobs for their QOS or account.
 
-    Partitions that take only other accounts are not meant for the team, if another one takes it.
+    A partition that takes only other accounts is reported only if no partition takes the team.
     """
     topic, closed = f"team {team}", list[Partition]()
     if site.partitions is None:
@@ -265,23 +265,23 @@ def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
         elif _refuses_account(site.picture, each.accounts, team):
             closed.append(each)
         elif refused := [name for name in _qos_of(site.picture, team) if each.qos.refuses(name)]:
-            line = _changed("Qos", each.qos, refused)
+            line = _admitting_words("Qos", each.qos, refused)
             text = f"partition {each.name} refuses QOS {', '.join(refused)}: the team's jobs there do not start"
             yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
-        elif passed := _passed_by(each.own_qos, site.picture, team):
+        elif passed := _overruled_limits(each.own_qos, site.picture, team):
             whose = f"partition {each.name} (QOS {each.own_qos})"
             text = f"the limits of {passed} of {whose} count there in the team's place"
             names = ",".join(_qos_of(site.picture, team))
             yield warn(topic, text, f"sacctmgr modify qos where name={names} set flags+=OverPartQOS")
     if closed and len(closed) == len(site.partitions or ()):
         for each in closed:
-            line = _changed("Accounts", each.accounts or Admission(), [team])
+            line = _admitting_words("Accounts", each.accounts or Admission(), [team])
             text = f"partition {each.name} refuses account {team}, and no other takes it: its jobs do not start"
             yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
 
 
-def _passed_by(partitions: str, picture: Accounting, team: str) -> str:
-    """Return which of the team's limits do not count in a partition with this QOS, whose limits come first."""
+def _overruled_limits(partitions: str, picture: Accounting, team: str) -> str:
+    """Return the team's limits that do not count in a partition with this QOS, whose limits come first."""
     there, found = picture.qos.get(partitions), set[str]()
     for name in _qos_of(picture, team):
         ours = picture.qos.get(name)
@@ -292,7 +292,7 @@ def _passed_by(partitions: str, picture: Accounting, team: str) -> str:
 
 
 def _qos_of(picture: Accounting, team: str) -> list[str]:
-    """Return the team's QOS of ours, or before its quota is in force, those that it may get."""
+    """Return the team's QOS that exist; before its quota is in force, the ones that it may get."""
     names = [guaranteed_qos(team), borrowed_qos(team)]
     return [name for name in names if name in picture.qos] or names
 
@@ -301,26 +301,26 @@ def _refuses_account(picture: Accounting, accounts: Admission, team: str) -> boo
     """Return whether the partition refuses the team's account."""
     if not accounts.refuses(team):
         return False
-    # newer Slurms also take the accounts below an allowed one
+    # newer Slurms also take accounts below an allowed one
     above = (name for name in accounts.allow if _is_below(picture, [team], name))
     return next(above, None) is None
 
 
-def _changed(kind: str, has: Admission, names: Collection[str]) -> str:
-    """Return the words of the partition's line that let these names in."""
+def _admitting_words(kind: str, has: Admission, names: Collection[str]) -> str:
+    """Return the setting of the partition that lets these names in."""
     if has.allow:
         return f"Allow{kind}={','.join([*sorted(has.allow), *names])}"
     rest = sorted(has.deny - {name.lower() for name in names})
     return f"Deny{kind}={','.join(rest)}" if rest else f"(without Deny{kind})"
 
 
-def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:
-    """Return whether an account of another team may use the team's QOS."""
+def _may_use_qos(qos: Collection[str], team: str, account: str) -> bool:
+    """Return whether `account` is not the team's own but may use the team's QOS."""
     return account != team and any(name in (guaranteed_qos(team), borrowed_qos(team)) for name in qos)
 
 
 def _is_below(picture: Accounting, accounts: Collection[str], team: str) -> bool:
-    """Return whether all accounts are the team's sub-accounts."""
+    """Return whether all accounts are sub-accounts of the team."""
     return all(account != team and team in picture.line_of(account) for account in accounts)
 
 

@@ -1,7 +1,7 @@
-"""The effect of each type of action, in one row: `apply` makes the calls, `journal` uses the records.
+"""The effect of each type of action, in one row: `apply` makes the calls, `journal` reads which records are affected.
 
-A new action is a class in `model/action.py` or `agent_action.py`, a method of a port, and a row here; a test asks
-for the row.
+A new action is a class in `model/action.py` or `agent_action.py`, a method of a port, and a row here; a test asks for
+the row.
 """
 
 from collections import defaultdict
@@ -69,14 +69,14 @@ from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPor
 
 T = TypeVar("T")
 Batch = tuple[Action, ...]
-"""One action, or several that are one call: drains, downs, returns with one mark, deletions, looks, nudges."""
+"""The actions of one call: one, or several drains, downs, returns with one mark, deletions, looks or nudges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """The ports to which actions go.
 
-    No provider: no group of the settings has one. No accounting: this Slurm has none.
+    `provider` is None if no group of the settings has one, `accounting` is None if this Slurm has none.
     """
 
     slurm: SlurmPort
@@ -102,21 +102,21 @@ class Ports:
 
 
 class Door(Enum):
-    """Where an action goes.
+    """The way an action goes.
 
-    After a command of Slurm, or of its database, that hung, no other is tried through that door in this plan.
+    Once a command of Slurm or of its database hangs, no other action goes the same way in this plan.
     """
 
     SLURM = "slurm"
     ACCOUNTING = "accounting"
     AGENTS = "agents"
     RUN = "run"
-    """The coordinator of an elastic run, through its agent; its changes show in Slurm."""
+    """The coordinator of an elastic run, reached through its agent; what it changes shows in Slurm."""
     MACHINES = "machines"
 
 
 class Lane(Enum):
-    """Where slow actions are done beside the cycle.
+    """The threads that carry out slow actions beside the cycle.
 
     Each lane has its own threads, so that a hanging action blocks no other lane, least of all the look at a node that
     may be dead.
@@ -130,17 +130,17 @@ class Lane(Enum):
 
 
 class Breaks(Enum):
-    """The promise to a shim that is broken if the action failed."""
+    """The promise to a shim that is broken if the action fails."""
 
     NOTHING = "nothing"
     JOB = "job"
     """The promise that this job comes back."""
     NODE = "node"
-    """The promise that the next try leaves this node out."""
+    """The promise that the next attempt leaves this node out."""
 
 
 class Scene:
-    """The places of jobs, as a picture shows them."""
+    """The nodes of jobs and reservations in one picture."""
 
     def __init__(self, seen: Observed) -> None:
         self.seen = seen
@@ -151,11 +151,11 @@ class Scene:
         return Subject(nodes=job.nodes if job is not None else frozenset(), jobs=frozenset({id}))
 
     def down(self, node: NodeName) -> Subject:
-        """Return the node with the jobs that lose it."""
+        """Return the node, with the active jobs that lose it."""
         return Subject(nodes=frozenset({node}), jobs=frozenset(self._on.get(node, ())))
 
     def reserved(self, name: str) -> Subject:
-        """Return the nodes of a reservation."""
+        """Return the nodes of a reservation; empty if there is none of that name."""
         there = self.seen.reservations.get(name)
         return Subject(nodes=there.nodes if there is not None else frozenset())
 
@@ -171,23 +171,23 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call: the actions of a batch, and the picture on which they were planned."""
+    """A batch of actions for one call, and the picture on which they were planned."""
 
     batch: Batch
     seen: Observed
 
     @property
     def nodes(self) -> list[NodeName]:
-        """Return the nodes of a batch whose actions are each about one."""
+        """Return the nodes that the actions of the batch are about."""
         return [node for action in self.batch for node in row_of(action).nodes(action) or ()]
 
     @property
     def marks(self) -> dict[NodeName, Mark]:
-        """Return the mark of each node, of a batch that takes nodes out."""
+        """Return the mark for each node that the batch drains or sets DOWN."""
         return {action.node: action.mark for action in self.batch if isinstance(action, DrainNode | DownNode)}
 
     def of(self, kind: type[T]) -> list[T]:
-        """Return the actions of a batch of this type."""
+        """Return the actions of this type in the batch."""
         return [action for action in self.batch if isinstance(action, kind)]
 
 
@@ -199,12 +199,13 @@ Reads = Callable[[Any, Scene], Subject]
 class Row:
     """The effect of one type of action.
 
-    `do(ports, action, call)` makes the call, `action` being the first of its batch; it raises what the port raises.
-    `nodes` are those that the action is about: order is kept for each node; None: no later action may be done before
-    it. `groups_by`: actions of one type with equal values share a call. `lane`: the action may be slow, is done beside
-    the cycle there, and its outcome rings the bell. `reads`: the records that must be as they were planned on.
-    `touches`: the records that change (None: unknown which), the same as `reads` unless given. `about`: the fields of a
-    log line beside those that most actions have.
+    - `do(ports, action, call)` makes the call and raises what the port raises; `action` is the first of the batch
+    - `nodes`: the nodes that the action is about. Order is kept for each node; None: no later action may overtake it
+    - `groups_by`: actions of one type with equal values share a call
+    - `lane`: the action may be slow; it is done there, beside the cycle, and its outcome rings the bell
+    - `reads`: the records that must still be as the plan saw them
+    - `touches`: the records that change, if not those of `reads`; it returns None if that is unknown
+    - `about`: the fields of a log line, besides those that most actions have
     """
 
     do: Callable[[Ports, Any, Call], object]
@@ -223,7 +224,7 @@ class Row:
 
     @property
     def shows_in_slurm(self) -> bool:
-        """Return whether the action changes Slurm's records, so that earlier reads are old."""
+        """Return whether the action changes Slurm's records, so that earlier reads of them are old."""
         return self.door in (Door.SLURM, Door.ACCOUNTING, Door.RUN)
 
 
@@ -261,7 +262,7 @@ def _job(action: Any, scene: Scene) -> Subject:
 
 
 def _record(action: Any, scene: Scene) -> Subject:
-    """Return the job alone."""
+    """Return the job without its nodes."""
     return Subject(jobs=frozenset({action.job}))
 
 
@@ -303,7 +304,7 @@ def _order(to: Ports, action: AgentAction | AgentsAction, call: Call) -> None:
 
 
 def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
-    """Have the agents of other nodes and the head look at the nodes."""
+    """Have other nodes' agents and the head look at slurmd on the nodes."""
     addresses = {name: call.seen.nodes[name].slurmd for name in call.nodes if name in call.seen.nodes}
     if not addresses:
         raise Stale(f"{action.node} is not a node of Slurm any more")
@@ -458,9 +459,9 @@ TABLE: Mapping[type[Action], Row] = {
         _look_at_alarms, nodes=_no_node, reads=_nothing, about=lambda a: {"alarms": len(a.alarms)}
     ),
 }
-"""Slurm delays a change of a running job by 5 s while the job's record is not in its database yet.
+"""Comments and limits have lanes of their own, because Slurm delays some changes of a running job by 5 s.
 
-That is why comments and limits have lanes of their own: no other action waits for them.
+It does so while the job's record is not in its database yet.
 """
 
 

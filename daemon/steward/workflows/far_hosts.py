@@ -1,4 +1,4 @@
-"""Install Steward on many hosts: the packages and the script for each one. The first problem ends the run."""
+"""Install Steward on many hosts: choose the packages and the script for each. The first problem ends the run."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ _LONGEST = 300
 
 
 class HostRole(Enum):
-    """The role of a host: jobs run on a node, people submit on a login host."""
+    """The role of a host: jobs run on a node, people submit jobs on a login host."""
 
     NODE = "node"
     LOGIN = "login"
@@ -31,7 +31,7 @@ if command -v apt-get >/dev/null; then echo deb; elif command -v rpm >/dev/null;
 PATH=$PATH:/usr/sbin:/opt/slurm/bin:/opt/slurm/sbin
 sbatch -V 2>/dev/null || slurmd -V 2>/dev/null || echo none
 """
-"""Prints three lines about a host."""
+"""A shell script that prints three lines: the user id, the kind of packages, and Slurm's version."""
 
 _INSTALL = """set -e
 d=$(mktemp -d)
@@ -57,7 +57,7 @@ _REACH = """timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' {host} {port} 2>/dev/nu
     exit 1
 }}
 """
-"""The agent tries again for ever, so the install reports an unreachable head at the first host."""
+"""Tests from the host whether the head is reached: the agent itself would only try again, for ever."""
 _AGENT = """if [ -n "$changed" ]; then systemctl restart steward-agent; fi
 for i in 1 2 3 4 5 6 7 8 9 10; do
     if systemctl is-active --quiet steward-agent; then exit 0; fi
@@ -81,7 +81,7 @@ if command -v rpm >/dev/null && names=$(rpm -qa 'steward-*') && [ -n "$names" ];
     rm -rf /etc/systemd/system/stewardd.service.d /etc/systemd/system/steward-agent.service.d
 fi
 """
-"""Removes every package of Steward from a host, with settings, state and the packages that only they needed."""
+"""A shell script that removes every package of Steward, with settings, state and packages that only Steward needed."""
 
 
 class HostProblem(Exception):
@@ -92,7 +92,7 @@ class HostProblem(Exception):
 class HostFacts:
     """The facts about a host.
 
-    `kind`: "deb", "rpm" or "none"; `slurm`: "22.05", empty if there is none.
+    `kind`: "deb", "rpm" or "none"; `slurm`: a release like "22.05"; empty if the host has none.
     """
 
     uid: int
@@ -103,7 +103,7 @@ class HostFacts:
     def of(said: str) -> "HostFacts":
         """Return the facts from the output of `ASK`.
 
-        Raises HostProblem for any other output: a talkative login script, or no shell.
+        Raises HostProblem for any other output, such as that of a login script.
         """
         lines = said.split("\n")
         if len(lines) < 3 or not lines[0].isdigit() or lines[1] not in ("deb", "rpm", "none"):
@@ -115,7 +115,7 @@ class HostFacts:
 
 
 def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str, ...]:
-    """Return the names of the packages in a folder that a host needs. Raises HostProblem."""
+    """Return the files in the folder that a host needs. Raises HostProblem if the host or the folder is unfit."""
     if facts.uid != 0:
         raise HostProblem("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
     if facts.kind == "none":
@@ -131,7 +131,7 @@ def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str,
 
 
 def _one(name: str, found: dict[str, list[str]], facts: HostFacts) -> str:
-    """Return the one file of a package. Raises HostProblem."""
+    """Return the only file of a package. Raises HostProblem if there is none, or more than one."""
     files = found.get(name, [])
     if len(files) > 1:
         raise HostProblem(f"the folder has {len(files)} files of {name}: leave only the one to install")
@@ -147,8 +147,8 @@ def _one(name: str, found: dict[str, list[str]], facts: HostFacts) -> str:
 def install_script(role: HostRole, head: str) -> str:
     """Return the script that installs from a tar archive on its standard input.
 
-    The archive has the packages, the settings, and an empty file `is-deb` if they are deb files. `head`: where agents
-    find the head (HOST:PORT).
+    The archive has the packages, the settings, and an empty file `is-deb` if the packages are deb files. `head`: where
+    agents find the head (HOST:PORT).
     """
     host, port = split_host_port(head)
     reach = _REACH.format(host=shlex.quote(host), port=port)
@@ -157,7 +157,7 @@ def install_script(role: HostRole, head: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOutcome:
-    """The outcome on one host. `odd` is empty if it went well; `note` is then the host's output."""
+    """The outcome on one host: `odd` is the problem; without one it is empty, and `note` is the host's output."""
 
     host: str
     odd: str = ""
@@ -167,7 +167,7 @@ class HostOutcome:
 
 @dataclass(slots=True)
 class Tally:
-    """The outcomes, in the order in which the hosts ended."""
+    """The outcomes in the order in which the hosts ended, and the hosts that were not begun."""
 
     ended: list[HostOutcome] = field(default_factory=list)
     untouched: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class Tally:
 def on_hosts(
     hosts: Sequence[str], work: Callable[[str], HostOutcome], told: Callable[[HostOutcome], None], *, at_once: int
 ) -> Tally:
-    """Work on the first host alone, then on `at_once` at a time. After a problem no further host is begun."""
+    """Work on the first host alone, then on `at_once` at a time. After a problem, begin no further host."""
     tally, left = Tally(), list(hosts)
     with ThreadPoolExecutor(at_once) as pool:
         running: set[Future[HostOutcome]] = set()

@@ -1,4 +1,4 @@
-"""The first settings file of a site, made by `steward init` from what Slurm says, with the reason of each guess."""
+"""Make the first settings file of a site, for `steward init`, from what Slurm says, with the reason of each guess."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _MAX_NAME = 63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessedGroup:
-    """Nodes of one kind."""
+    """Nodes with equal GPUs."""
 
     name: str
     nodes: tuple[NodeName, ...]
@@ -45,8 +45,8 @@ def draft(
 ) -> SettingsDraft:
     """Return the first settings file for the cluster.
 
-    `provider`: "static", "power" or "none"; empty: the one that fits. `act`: repair from the start instead of
-    reporting. `login_hosts`: users may ask from login hosts.
+    `provider`: "static", "power" or "none"; empty: the one that fits. `act`: repair from the start instead of only
+    reporting. `login_hosts`: users may ask the head from login hosts.
     """
     groups = groups_of(site)
     chosen = provider or ("power" if site.powers_nodes else "static")
@@ -68,7 +68,7 @@ def draft(
 
 
 def groups_of(site: SlurmSite) -> tuple[GuessedGroup, ...]:
-    """Return the nodes in groups of equal GPUs, named after their partition if it has just these nodes."""
+    """Return the nodes in groups of equal GPUs; a partition of just these nodes names the group."""
     kinds: dict[tuple[str, int], list[NodeName]] = {}
     for name, node in site.nodes.items():
         kinds.setdefault(gpus_of(node.gres), []).append(name)

@@ -1,4 +1,4 @@
-"""Write intents before acts, and outcomes after them. Each line has its reason and the nodes and jobs it is about."""
+"""Write intents before acts and outcomes after them, with the reason and the nodes and jobs concerned."""
 
 import logging
 import threading
@@ -28,7 +28,7 @@ def kind_of(action: Action) -> str:
 
 
 def action_fields(action: Action) -> dict[str, Any]:
-    """Return node, job, case and the like, as `extra` of a log call."""
+    """Return the action's name, key, node, job, case and the like, as `extra` of a log call."""
     return {"action": kind_of(action), "key": action.key, **_about(action)}
 
 
@@ -40,7 +40,7 @@ def _about(action: Action) -> dict[str, Any]:
 
 
 def subject_of(actions: Iterable[Action], seen: Observed) -> Subject:
-    """Return the records that must be as they were planned on when these actions are done."""
+    """Return the records that must still be as the plan saw them when these actions are done."""
     scene = Scene(seen)
     found = [row_of(action).reads(action, scene) for action in actions]
     return Subject(
@@ -79,16 +79,16 @@ def event_fields(event: Event) -> dict[str, Any]:
 T = TypeVar("T")
 _LATER_S = 1.0
 _AT_ONCE = (BackUpNode, SignalJob)
-"""Plans wait for the outcome of a backup; a second signal would make a job save twice."""
+"""Written at once: plans wait for a backup's outcome, and a repeated signal would make a job save twice."""
 
 _LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
 
 
 class Journal:
-    """The store with logs. `counted` gets each outcome: kind of action and word (`done`, `stale`, ...).
+    """The store, with a log line for each write. `counted` gets the action's kind and the outcome's word (`done`, ...).
 
-    Outcomes that are kept for later are on disk within `_LATER_S` and a turn: after a crash before that, the action is
-    done once more, as after a crash between an act and its outcome.
+    Some outcomes are kept and written within `_LATER_S` and a turn. After a crash before that, the action is done once
+    more, as after a crash between an act and its outcome.
     """
 
     def __init__(self, store: StorePort, clock: Clock, counted: Callable[[str, str], None]) -> None:
@@ -97,23 +97,23 @@ class Journal:
         self._later: dict[Key, Action] = {}
         self._later_since = 0.0
         self._calm = Calm()
-        self._failures = _Kept(lambda: MappingProxyType(dict(store.failures())))
-        self._done = _Kept(lambda: store.done(BackUpNode.__name__))
+        self._failures = _CachedRead(lambda: MappingProxyType(dict(store.failures())))
+        self._done = _CachedRead(lambda: store.done(BackUpNode.__name__))
 
     def load(self) -> Memory:
-        """Read the memory that the last head left. Raises Retryable."""
+        """Return the memory that the last head left. Raises Retryable."""
         return self._store.load()
 
     def failures(self) -> Mapping[str, str]:
-        """Return failed tries by key; read again only after an outcome was recorded."""
+        """Return the error of each failed action by key; read again only after an outcome was recorded."""
         return self._failures.value()
 
     def done(self) -> frozenset[str]:
-        """Return the backups and restores that ended well; read again only after the outcome of one was recorded."""
+        """Return the keys of backups and restores that ended well; read again only after one's outcome."""
         return self._done.value()
 
     def begin(self, memory: Memory, actions: Sequence[Action], events: Sequence[Event]) -> None:
-        """Write memory, intents and events in one transaction. Raises Retryable; then no action may be done."""
+        """Write memory, intents and events in one transaction. Raises Retryable; then no action may be carried out."""
         if self._must_flush(actions):
             self.flush()
         events = self._calm.let(events)
@@ -122,7 +122,7 @@ class Journal:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
 
     def tell(self, event: Event) -> bool:
-        """Write one event that is of no plan; return whether the store took it."""
+        """Write one event that belongs to no plan; return whether the store took it."""
         log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
         try:
             self._store.add_events([event])
@@ -132,7 +132,7 @@ class Journal:
         return True
 
     def told(self, action: Action, kind: str, error: str) -> None:
-        """Log how an intent ended; an empty `error` is success. `record` writes it to the store."""
+        """Log and count how an action ended; an empty `error` is success. `record` writes it to the store."""
         if error:
             log.warning("%s %s: %s; why: %s", kind_of(action), kind, error, action.why, extra=action_fields(action))
         else:
@@ -140,7 +140,7 @@ class Journal:
         self._counted(kind_of(action), kind)
 
     def keep(self, ended: Sequence[tuple[Action, str]]) -> None:
-        """Write the outcomes at once if the next plan may need them, else with the next `flush`."""
+        """Write the outcomes now if the next plan may need them; otherwise keep them for the next `flush`."""
         if any(error or isinstance(action, _AT_ONCE) or self._may_have_failed(action) for action, error in ended):
             self.record(ended)
             return
@@ -149,13 +149,13 @@ class Journal:
             self._later |= {action.key: action for action, _ in ended}
 
     def _may_have_failed(self, action: Action) -> bool:
-        """Return whether the store may have a failure of this action that must be cleared."""
+        """Return whether the store may have a failure of this action that its success must clear."""
         return action.key in self._failures.known(MappingProxyType({action.key: ""}))
 
     def _must_flush(self, actions: Sequence[Action]) -> bool:
         """Return whether kept outcomes must be written now."""
         with self._lock:
-            # an outcome goes to the newest intent of its key: it is written before there is a newer one
+            # The store gives an outcome to the newest intent of its key: write it before there is a newer intent.
             is_late = bool(self._later) and time.monotonic() > self._later_since + _LATER_S
             return is_late or any(action.key in self._later for action in actions)
 
@@ -164,9 +164,9 @@ class Journal:
         self.record(())
 
     def record(self, ended: Sequence[tuple[Action, str]]) -> None:
-        """Write these outcomes (the error, or empty) and those kept for later, all at once.
+        """Write these outcomes (the error; empty: success) and the kept ones, all at once.
 
-        A failing store is logged: the intents are then repeated.
+        If the store fails, that is logged: the actions are done again.
         """
         with self._lock:
             later, self._later = self._later, {}
@@ -182,8 +182,8 @@ class Journal:
             self._done.is_stale = True
 
 
-class _Kept(Generic[T]):
-    """The result of `read` until it is marked stale, by any thread, even during the read."""
+class _CachedRead(Generic[T]):
+    """The result of `read`, kept until any thread marks it stale, even during the read."""
 
     def __init__(self, read: Callable[[], T]) -> None:
         self._read = read
@@ -191,14 +191,14 @@ class _Kept(Generic[T]):
         self.is_stale = True
 
     def known(self, otherwise: T) -> T:
-        """Return the result without reading; `otherwise` if it is not known for sure."""
+        """Return the kept result without reading; `otherwise` if there is none or it is stale."""
         value = self._value
         return otherwise if self.is_stale or value is None else value
 
     def value(self) -> T:
-        """Return the result, reading it if needed. Raises what `read` raises; then the next call reads again."""
+        """Return the result, reading it if needed. Raises what `read` raises; the next call then reads again."""
         if self.is_stale or self._value is None:
-            self.is_stale = False  # before the read: what comes meanwhile may not be in it
+            self.is_stale = False  # set before the read, because a change during the read may not be in the result
             self._value = None
             self._value = self._read()
         return self._value

@@ -1,4 +1,4 @@
-"""Channels of notifications, each with its own thread, so that a hanging one blocks no other."""
+"""Send notifications by channels. Each has its own thread, so that a hanging channel blocks no other."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ _IDLE_S = 30.0
 _AFTER_FAILURE_S = 5.0
 _ENDS_S = 2.0
 _FAR = 500
-"""After this many events of no interest the cursor is written."""
+"""After this many events that the channel does not send, its cursor is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class NotifyChannel:
 
 
 class ChannelWorker:
-    """Sends the events of one channel, each once. `turn` does one thing; `run` continues until `stop`.
+    """The sender of one channel's events, each once. `turn` does one thing; `run` repeats that until `stop`.
 
     Each try is written to the store before it is made, and its outcome after it.
     """
@@ -70,7 +70,7 @@ class ChannelWorker:
     def begin(self) -> None:
         """Load the channel's state; a new channel begins with events from now on.
 
-        Without the store, it begins with its first turn.
+        If the store fails, the first turn loads it.
         """
         try:
             self._state = self._loaded()
@@ -92,12 +92,12 @@ class ChannelWorker:
             self._awake.wait(wait_s)
 
     def turn(self) -> float:
-        """Take new events and try one message; return the seconds until the next turn.
+        """Take new events and try at most one message; return the seconds until the next turn.
 
         Raises PortError of the store.
         """
         now, rule = self._clock.now(), self.channel.rule
-        state = self._taken(now)
+        state = self._with_new_events(now)
         message = notify.due(state, rule, now)
         if message is not None:
             self._try(state, message)
@@ -105,8 +105,8 @@ class ChannelWorker:
         at = notify.next_due(state, rule, now)
         return _IDLE_S if at is None else min(max(at - now, 0.05), _IDLE_S)
 
-    def _taken(self, now: float) -> ChannelState:
-        """Return the state with all new events."""
+    def _with_new_events(self, now: float) -> ChannelState:
+        """Return the state after all new events; write it if its queue changed or its cursor is far ahead."""
         state = self._state or self._loaded()
         while True:
             page = self._store.events(after=state.cursor, limit=_PAGE)
@@ -119,7 +119,7 @@ class ChannelWorker:
         return state
 
     def _loaded(self) -> ChannelState:
-        """Return the channel's state in the store; that of a new channel begins with events from now on."""
+        """Return the channel's state from the store; a new channel begins with events from now on."""
         found = self._store.channel(self.channel.rule.name)
         if found is not None:
             stamp = max((*found.attempts, *found.told.values()), default=0.0)
@@ -128,17 +128,17 @@ class ChannelWorker:
         return ChannelState(cursor=last[-1][0] if last else 0)
 
     def _resumed(self, found: ChannelState) -> ChannelState:
-        """Return the state, with a warning for each message whose arrival is unknown."""
+        """Return the state to go on from; report each dropped message that may have arrived or not."""
         state = notify.resumed(found)
         kept = {one.number for one in state.queue}
         for one in found.queue:
             if one.number not in kept:
                 text = f"{one.last.kind} was being sent when the head ended; it may not have arrived"
-                self._say(text, "notify.unsure", Level.WARNING)
+                self._report(text, "notify.unsure", Level.WARNING)
         return state
 
     def _try(self, state: ChannelState, message: Message) -> None:
-        """Try to send a message and note the outcome."""
+        """Try to send a message, and write the outcome."""
         begun = notify.begun(state, message, self._clock.now())
         self._keep(begun)
         error, is_final = _sent(self.channel.messenger, message)
@@ -155,12 +155,12 @@ class ChannelWorker:
             log.info("notify channel %s: %s; it is tried again", self.channel.rule.name, error)
 
     def _give_up(self, message: Message, error: str) -> None:
-        """Report a message that was not sent."""
+        """Report that a message was not sent and is given up."""
         what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
-        self._say(f"{what} was not sent: {error}", "notify.failed", Level.ERROR)
+        self._report(f"{what} was not sent: {error}", "notify.failed", Level.ERROR)
 
-    def _say(self, text: str, kind: str, level: Level) -> None:
-        """Write an event about the channel."""
+    def _report(self, text: str, kind: str, level: Level) -> None:
+        """Report an event about the channel."""
         told = f"channel {self.channel.rule.name}: {text}"
         self._tell(Event(at=self._clock.now(), kind=kind, text=told, level=level))
 
@@ -197,7 +197,7 @@ class NotifyDesk:
             self._threads.append(thread)
 
     def stop(self, wait_s: float = _ENDS_S) -> None:
-        """Stop; wait `wait_s` seconds for messages being sent, so that their outcome is known."""
+        """Stop all channels; wait `wait_s` seconds for messages being sent, so that their outcomes are written."""
         for worker in self.workers:
             worker.stop()
         until = time.monotonic() + wait_s
@@ -205,7 +205,7 @@ class NotifyDesk:
             thread.join(max(0.0, until - time.monotonic()))
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Wake the channels: a cycle ended, and its events are in the store."""
+        """Wake the channels, because a cycle ended and its events are in the store."""
         self._latest = snapshot
         for worker in self.workers:
             worker.wake()
@@ -217,7 +217,7 @@ class NotifyDesk:
         return record.group if record else slot.group if slot else ""
 
     def test(self, who: str, name: str = "") -> Iterator[tuple[str, str]]:
-        """Send one test message by each channel, or by the named one; yield each channel with its error."""
+        """Send a test message by all channels, or by the named one; yield each channel with its error (empty: none)."""
         now = self._clock.now()
         text = f"{who} asked for this test of Steward's notifications"
         event = Event(at=now, kind="notify.test", text=text)
@@ -229,11 +229,11 @@ class NotifyDesk:
 
 
 def _sent(messenger: MessengerPort, message: Message) -> tuple[str, bool]:
-    """Send the message; return the error (empty: none), and whether another try is useless."""
+    """Send the message; return the error (empty: none), and whether a further try is useless."""
     try:
         messenger.send(message)
     except PortError as error:
         return str(error), isinstance(error, Permanent)
-    except Exception as error:  # its text may quote a URL
+    except Exception as error:  # the error's text may contain the webhook's secret URL
         return f"unexpected {type(error).__name__}", False
     return "", False

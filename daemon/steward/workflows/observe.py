@@ -1,7 +1,7 @@
-"""The first half of a cycle: observe the world as one frozen picture.
+"""Observe the world as one frozen picture: the first half of a cycle.
 
-Only those of Slurm's nodes and jobs are read now that the turn needs (workflows/attention.py); the others are as the
-last sweep showed them. All else is read beside the cycle.
+Only the nodes and jobs that the turn needs are read in the turn (workflows/attention.py); the others are as the last
+sweep showed them. All else is read beside the cycle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ _NOTHING = Memory()
 
 
 class Observer:
-    """Takes the picture. One thread calls `observe` and `confirm`; any thread may call `changed`."""
+    """The maker of the picture. One thread calls `observe` and `confirm`; any thread may call `changed`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Observer:
         submissions: Submissions | None = None,
         accounting: AccountingPort | None = None,
     ) -> None:
-        """`workers` carry out the reads; without them, threads of our own do."""
+        """Take the ports. `workers` carry out the reads; without them, threads of our own do."""
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
         pool = workers or WorkerPool(_THREADS, "look")
@@ -76,7 +76,7 @@ class Observer:
         self._instances: NewsLook[Mapping[InstanceId, Instance]] | None = None
         if provider is not None:
             self._instances = NewsLook("the instances", provider.instances, pool, clock, bell.ring, self._listed)
-        self._changed = self._parted = self._listing_needed = 0.0
+        self._changed = self._partitions_changed = self._listing_needed = 0.0
         self._set_back: SetBack | None = None
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
@@ -88,15 +88,17 @@ class Observer:
     def changed(self, subject: Subject | None) -> None:
         """Note that these nodes and jobs were changed (None: unknown which), so that earlier reads of them are old.
 
-        Earlier reads of reservations are old, too; those of partitions only if neither nodes nor jobs were changed.
+        Earlier reads of reservations are old, too. Earlier reads of partitions are old only if `subject` is None or
+        empty.
         """
         self._changed = self._clock.now()
         if subject is None or subject == Subject():
-            self._parted = self._changed  # what was changed is no node and no job
+            # an empty subject: something other than a node or a job was changed
+            self._partitions_changed = self._changed
         self._records.changed(subject)
 
     def listing_needed(self) -> None:
-        """Ask for a new list of instances, because some were made or ended."""
+        """Ask for a new list of instances, because some were launched or ended."""
         self._listing_needed = self._clock.now()
 
     def observe(
@@ -107,7 +109,7 @@ class Observer:
         failures: Mapping[str, str],
         alive: Callable[[], None],
     ) -> Observed:
-        """Take the picture; never raise for a failed look.
+        """Take the picture; never raise for a failed read.
 
         `alive` is called now and then during the wait. `memory` decides which records are needed.
         """
@@ -119,7 +121,7 @@ class Observer:
         self._gres.look()
         about = attention(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
-        slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
+        slurm = self._records.look(about, asked=asked, anew=self._slurmctld_started(), busy=busy, alive=alive)
         instances = self._instances.last if self._instances else None
         partitions = self._partitions.last
         reservations = self._reservations.last
@@ -160,7 +162,7 @@ class Observer:
         return Confirmed(seen=newer, same=is_same and slurm is Freshness.FRESH)
 
     def confirm_all(self, seen: Observed) -> Observed:
-        """Read everything."""
+        """Return the picture with all nodes and jobs read again."""
         return self._with_records(seen, self._records.confirm_all(self._alive))
 
     def answer(self, seen: Observed, questions: Sequence[Question]) -> Observed:
@@ -174,7 +176,7 @@ class Observer:
         return self._records.due_in(busy=busy)
 
     def _known(self, asks: tuple[Ask, ...], opted: tuple[OptedIn, ...]) -> Known:
-        """Return the knowledge with which the turn begins."""
+        """Return the facts with which the turn begins."""
         page = self._records.jobs.page
         self._places.follow(page.records)
         return Known(
@@ -187,7 +189,7 @@ class Observer:
         )
 
     def _with_records(self, seen: Observed, slurm: Freshness) -> Observed:
-        """Return the picture with the nodes and jobs as read by now."""
+        """Return the picture with the nodes and jobs as last read."""
         nodes, jobs = self._records.nodes.page, self._records.jobs.page
         self._shown = (nodes.records, jobs.records)
         return replace(
@@ -200,10 +202,10 @@ class Observer:
             job_times=jobs.times,
         )
 
-    def _began_anew(self) -> float:
-        """Return when slurmctld surely had started, by its partitions: it may have forgotten earlier sweeps.
+    def _slurmctld_started(self) -> float:
+        """Return a time at which slurmctld had surely started; 0 if unknown. It may forget records when it starts.
 
-        They tell it in whole seconds; 0 if it is unknown.
+        Partitions tell the start in whole seconds, so one second is added.
         """
         last = self._partitions.last
         began = max((each.loaded for each in last.value.values()), default=0.0) if last else 0.0
@@ -219,7 +221,7 @@ class Observer:
         return look.last.value if look.last else None
 
     def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:
-        """Return the jobs with no begin or end in the future: Slurm's clock was the wrong one, too."""
+        """Return the jobs with no start or end in the future: the clock of Slurm's host was set back, too."""
         found, now = self._set_back, self._clock.now()
         if found is None or now > found.at + found.by:
             return jobs
@@ -230,7 +232,7 @@ class Observer:
         now = self._clock.now()
         matter = partitions_matter(memory, now)
         every = self._patience.partitions if matter else self._patience.partitions_seldom
-        changed = self._parted if matter else 0.0
+        changed = self._partitions_changed if matter else 0.0
         if self._records.may_wait(now) and self._partitions.fresh(changed):
             return
         if (matter or has_marked(memory) or memory.quotas) and not self._partitions.fresh(max(now - every, changed)):
@@ -260,21 +262,21 @@ class Observer:
         return Freshness.FRESH if self._instances.fresh(since) else Freshness.OLD
 
     def _listed(self, seen: ReadResult[Mapping[InstanceId, Instance]]) -> tuple[Mapping[InstanceId, Instance], bool]:
-        """Return the part of a list of instances that counts as news: also that it is recent enough."""
+        """Return what counts as news in a list of instances: its content, and whether it is recent enough."""
         look = self._instances
         return seen.value, look is not None and look.fresh(self._listing_needed) is not None
 
 
-# Slurm's accounting, read beside the cycle every few seconds and after each change, if there are quotas.
+# Accounts: Slurm's accounting, read beside the cycle every few seconds and after each change, if there are quotas.
 
 _EVERY_S = 5.0
 _GRES_EVERY_S = 30.0
 
 
 class GresLook:
-    """The GRES that Slurm counts as used, read beside the cycle.
+    """A repeated look at the GRES that Slurm counts as used, beside the cycle.
 
-    `used` is what two looks in a row have shown, and `at` when the first of them was requested (Unix s).
+    `used` has the nodes that the last two looks have shown, `at` is when the first of the two began (Unix s).
     """
 
     def __init__(self, read: Callable[[], Mapping[NodeName, str]], *, workers: Workers, clock: Clock) -> None:
@@ -287,7 +289,7 @@ class GresLook:
         self.at = 0.0
 
     def look(self) -> None:
-        """Take the result of the last look, and begin another one when it is due."""
+        """Take the result of the last look, and begin another one if it is due."""
         now, before, last = self._clock.now(), self._seen, self._look.last
         if last is not None and last is not before:
             self._seen = last
@@ -299,7 +301,7 @@ class GresLook:
 
 
 class Accounts:
-    """Slurm's accounting. `ring` is called when it has changed, apart from its time."""
+    """Slurm's accounting, read beside the cycle. `ring` is called when more than its time has changed."""
 
     def __init__(
         self, read: Callable[[], Accounting], *, workers: Workers, clock: Clock, ring: Callable[[], None]
@@ -308,7 +310,7 @@ class Accounts:
         self._look: NewsLook[Accounting] = NewsLook("Slurm's accounting", read, workers, clock, ring, self._news)
 
     def seen(self, *, wanted: bool, changed: float) -> Accounting | None:
-        """Return the newest picture, with `trouble` if a later look failed; None if it is not needed or was never read.
+        """Return the newest accounting, with `trouble` if a later read failed; None if not wanted or never read.
 
         What was read before `changed` (Unix s) is read again.
         """
@@ -322,9 +324,9 @@ class Accounts:
         return self._with_trouble(last.value)
 
     def _news(self, seen: ReadResult[Accounting]) -> Accounting:
-        """Return the part that counts as news."""
+        """Return the part of the accounting that counts as news: all but its time."""
         return self._with_trouble(replace(seen.value, at=0.0))
 
     def _with_trouble(self, found: Accounting) -> Accounting:
-        """Return the picture with the error of the last look."""
+        """Return the accounting with the error of the last read, if that failed."""
         return replace(found, trouble=self._look.failed) if self._look.failed else found

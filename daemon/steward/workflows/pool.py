@@ -1,4 +1,4 @@
-"""Slow work beside the cycle: worker threads, and background reads whose last good answer is kept."""
+"""Do slow work beside the cycle: worker threads, and background reads whose last good result is kept."""
 
 import logging
 import queue
@@ -17,13 +17,13 @@ _Calls = queue.SimpleQueue[Callable[[], None] | None]
 
 
 class Workers(Protocol):
-    """Carries out calls, now or later."""
+    """A runner of calls, now or later."""
 
     def submit(self, call: Callable[[], None]) -> None: ...
 
 
 class WorkerPool:
-    """Runs calls in the given order, `size` at a time. A call that raises is logged; it cannot end its thread.
+    """Threads that run calls in the given order, `size` at a time. A call that raises is logged and ends no thread.
 
     The threads end when the pool is no longer referenced and its calls are done.
     """
@@ -45,7 +45,7 @@ def _run(calls: _Calls) -> None:
             call()
         except Exception:
             log.exception("a call in a worker thread failed")
-        del call  # drop the picture on which it was planned: each idle thread would keep one
+        del call  # free the picture that the call holds: otherwise each idle thread would keep one
 
 
 def _end(calls: _Calls, threads: int) -> None:
@@ -65,14 +65,14 @@ class BackgroundRead(Generic[T]):
     """A read beside the cycle. `start` begins one unless one is under way; `last` is the newest good result."""
 
     def __init__(self, name: str, read: Callable[[], T], pool: Workers, clock: Clock, done: Callable[[], None]) -> None:
-        """`done` is called after every read, from the pool's thread."""
+        """Take the read. `done` is called after every read, by the pool's thread."""
         self._name, self._read, self._pool, self._clock, self._done = name, read, pool, clock, done
         self._lock = threading.Lock()
         self._running: float | None = None
         self._ended: float | None = None
         self.last: ReadResult[T] | None = None
         self.failed: str = ""
-        """Why the newest read failed; empty if it did not."""
+        """Why the newest read failed; empty if it succeeded."""
 
     @property
     def running_since(self) -> float | None:
@@ -101,7 +101,7 @@ class BackgroundRead(Generic[T]):
         return last if last is not None and since <= last.began else None
 
     def _look(self) -> None:
-        """Read and keep the result."""
+        """Read, and keep the result or the error."""
         began = self._running or self._clock.now()
         try:
             value = self._read()
@@ -112,7 +112,7 @@ class BackgroundRead(Generic[T]):
         self._done()
 
     def _end(self, last: ReadResult[T] | None, began: float, failed: str) -> None:
-        """Note the end of a read, all at once: with its result visible, it is not under way any more."""
+        """Note the end of a read, all at once: a visible result must not look as if its read were still under way."""
         if failed and failed != self.failed:
             log.warning("cannot read %s: %s", self._name, failed)
         with self._lock:
@@ -120,7 +120,7 @@ class BackgroundRead(Generic[T]):
 
 
 class NewsLook(BackgroundRead[T]):
-    """A read that rings only for news: a bell on every read would never let the cycle rest."""
+    """A background read that rings only for news: a bell after every read would never let the cycle rest."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class NewsLook(BackgroundRead[T]):
         ring: Callable[[], None],
         news: Callable[[ReadResult[T]], object] = lambda seen: seen.value,
     ) -> None:
-        """`news` is the part of a result that is compared."""
+        """Take the read. `news` returns the part of a result whose change is news."""
         super().__init__(name, read, pool, clock, self._came)
         self._ring, self._news = ring, news
         self._told: object = None

@@ -1,7 +1,7 @@
-"""`steward quota setup`: show what Slurm needs for quotas, and make accounts and QOS if asked.
+"""Prepare Slurm for quotas (`steward quota setup`): show what is missing, and make accounts and QOS if asked.
 
-Lines of slurm.conf are for the admin to write. Accounts and QOS are made only when asked for and when no setting is
-missing that quotas need: nothing is half set up.
+Lines of slurm.conf are for the admin to write. Accounts and QOS are made only if asked for, and only if no setting is
+missing that quotas need: nothing is left half set up.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,11 @@ _WHY = Why(rule="quota.setup", text="an admin runs `steward quota setup --apply`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """The missing parts. `conf`: lines for slurm.conf. `accounts` and `qos` must be made; `teams` lack their QOS."""
+    """The parts that quotas need and Slurm lacks.
+
+    `conf`: lines for slurm.conf. `accounts`, `qos`: names to make. `teams`: accounts that may not use their QOS yet,
+    with these QOS.
+    """
 
     conf: tuple[str, ...]
     accounts: tuple[str, ...]
@@ -33,19 +37,19 @@ class Setup:
         return not (self.conf or self.accounts or self.qos or self.teams)
 
     def commands(self, cluster: str) -> Iterator[str]:
-        """Yield the commands that an admin would type for the same result."""
+        """Yield the commands with which an admin would do the same."""
         for account in self.accounts:
             words = f"organization={ACCOUNT_MARK} description='steward: team'"
             yield f"sacctmgr -i add account {account} cluster={cluster} {words}"
         for name in self.qos:
             yield f"sacctmgr -i add qos {name} description='{QOS_MARK}'"
         for account, names in self.teams.items():
-            for words in (f"qos+={','.join(names)}", f"defaultqos={names[0]}"):  # Slurm may refuse the second alone
+            for words in (f"qos+={','.join(names)}", f"defaultqos={names[0]}"):  # apart: Slurm may refuse the default
                 yield f"sacctmgr -i modify account where name={account} cluster={cluster} set {words}"
 
 
 def needed(site: Site, borrowers: Collection[str]) -> Setup:
-    """Return the missing parts for the teams of `site`; those of `borrowers` may borrow."""
+    """Return the missing parts for the teams of `site`; the teams in `borrowers` may borrow."""
     picture = site.picture
     names = {team: _names(team, team in borrowers) for team in sorted(site.teams)}
     return Setup(
@@ -57,9 +61,9 @@ def needed(site: Site, borrowers: Collection[str]) -> Setup:
 
 
 def carry_out(setup: Setup, site: Site, port: AccountingPort) -> None:
-    """Make accounts and QOS; repeating it is success.
+    """Make accounts and QOS; repeating it is a success.
 
-    Raises Permanent, with the line to add and before any change, if quotas cannot work.
+    Raises Permanent, with the line to add and before any change, if a setting keeps quotas from working.
     """
     if lacking := missing(site):
         raise Permanent(f"{lacking[0].text}. To do: {lacking[0].remedy}. Nothing was changed")
@@ -73,11 +77,11 @@ def carry_out(setup: Setup, site: Site, port: AccountingPort) -> None:
 
 
 def _names(team: str, borrows: bool) -> tuple[str, ...]:
-    """Return the team's QOS."""
+    """Return the team's QOS: its own, and the one to borrow with if it may borrow."""
     return (guaranteed_qos(team), borrowed_qos(team)) if borrows else (guaranteed_qos(team),)
 
 
 def _may_use(picture: Accounting, team: str, names: tuple[str, ...]) -> bool:
-    """Return whether the team's account has its QOS."""
+    """Return whether the team's account may use these QOS, the first of them by default."""
     there = picture.of_account(team)
     return there is not None and set(names) <= there.qos and there.default_qos == names[0]

@@ -1,8 +1,8 @@
-"""Slurm's nodes and jobs, turn after turn, each read as often as it is needed.
+"""Keep Slurm's nodes and jobs from turn to turn, each read as often as it is needed.
 
-A hung Slurm must not hang Steward. Reads run beside the cycle; after a time limit the picture is OLD and the cycle
-continues, sooner if a shim waits for its answer. The next turn uses a late read, if its records were neither changed
-nor asked about since it began.
+A hung Slurm must not hang Steward: reads run beside the cycle. After a time limit, a shorter one if a shim waits, the
+picture is OLD and the cycle continues. The next turn uses the late answer, unless its records were changed or asked
+about since the read began.
 """
 
 import threading
@@ -23,35 +23,36 @@ from steward.workflows.pool import Workers
 K = TypeVar("K", bound=Hashable)
 
 BUSY_SHARE = 0.05
-"""The share of a core for each of the two sweeps while something is open."""
+"""The share of a core for each of the two sweeps while work is open."""
 _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0
-"""For this time after an action each turn looks how far Slurm is with it."""
+"""For this time after an action each turn reads how far Slurm is with it."""
 _AWAITED_S = 0.1
-"""Records for a waiting shim are read at most this often, so that its answer does not wait for another look."""
+"""Records for a waiting shim are read at most this often: its answer must not wait for one read after another."""
 _HURRY_S = 5.0
-"""During a recovery, or just after an action, an expensive sweep is put off by this time, and at least as long.
+"""During a recovery, or just after an action, an expensive sweep is put off by this time or more.
 
 It would take the processor that the recovery needs.
 """
 _RECOVERY_S = 1.0
-"""A recovery takes no longer: reads that only follow the clock wait for its end."""
+"""The longest time of a recovery: reads that only follow the clock wait this long at most."""
 _FEW, _MANY, _PART = 32, 400, 4
-"""Among `_FEW` records any number may be read by name; among more, a quarter at most, and fewer than `_MANY`.
+"""How many records may be read by name: up to `_FEW`, or a quarter of the book if that is more, and never over `_MANY`.
 
-Beyond that a sweep costs less.
+For more records a sweep costs less.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often other things are read. Seconds.
+    """The time limits of a cycle's wait for Slurm, and the periods of other reads, in seconds.
 
-    `partitions_seldom` is for when partitions only show slurmctld's last start and the limits of jobs. `close`: a
-    record that was read this shortly before the turn, after the request for it, is not read again; every change of
-    Slurm reads the record once more right before the write. `dear`: a sweep that costs more is put off during a
-    recovery.
+    - `usual`, `asked`: the limit of the wait; `asked` while a shim waits
+    - `partitions_seldom`: while partitions only show slurmctld's last start and the limits of jobs
+    - `close`: a record that was read this shortly before the turn, and after the request for it, is not read again; a
+      change of Slurm reads its record once more right before the write
+    - `dear`: a sweep that costs more is put off during a recovery
     """
 
     usual: float = 11.0
@@ -82,7 +83,7 @@ class Records:
         ring: Callable[[], None],
         is_asked: Callable[[], bool],
     ) -> None:
-        """`ring` is called for news that no turn waited for; `is_asked` returns whether a shim waits."""
+        """Take the ports. `ring` is called for news that no turn waits for; `is_asked` returns whether a shim waits."""
         self._clock, self._patience, self._ring, self._is_asked = clock, patience, ring, is_asked
         self._news = threading.Condition()
         self._lock = threading.Lock()
@@ -101,7 +102,7 @@ class Records:
         return self.nodes, self.jobs
 
     def changed(self, subject: Subject | None) -> None:
-        """Note that these records were changed (None: unknown which), so that reads begun before are old."""
+        """Note that these records were changed (None: unknown which), so that earlier reads of them are old."""
         now = self._clock.now()
         with self._lock:
             self._acted = now
@@ -112,7 +113,7 @@ class Records:
                 self._touched_jobs |= dict.fromkeys(subject.jobs, now)
 
     def look(self, about: Attention, *, asked: float, anew: float, busy: bool, alive: Callable[[], None]) -> Freshness:
-        """Read the records that the turn needs, and begin the sweep that is due.
+        """Read the records that the turn needs, and begin the sweeps that are due.
 
         `asked`: when the last shim asked; `anew`: when slurmctld last started (Unix s).
         """
@@ -131,7 +132,7 @@ class Records:
         return self._read(nodes, jobs, alive)
 
     def confirm(self, subject: Subject, alive: Callable[[], None]) -> Freshness | None:
-        """Read those records that were not read in this turn; None if all were."""
+        """Read those records that were not read in this turn; return the freshness; None if all were read."""
         now = self._clock.now()
         stale_nodes = self.nodes.page.stale(_as_needed(subject.nodes, self._close, self._touched_nodes))
         stale_jobs = self.jobs.page.stale(_as_needed(subject.jobs, self._close, self._touched_jobs))
@@ -142,12 +143,12 @@ class Records:
         return self._read(nodes, jobs, alive)
 
     def confirm_all(self, alive: Callable[[], None]) -> Freshness:
-        """Read everything."""
+        """Read all nodes and jobs."""
         now = self._clock.now()
         return self._read(Wanted(swept=now), Wanted(swept=now), alive)
 
     def due_in(self, *, busy: bool) -> float:
-        """Return the seconds until the next sweep is due; one under way rings by itself."""
+        """Return the seconds until the next sweep is due; one under way does not count, because it rings at its end."""
         now, pace = self._clock.now(), self._patience.sweep_busy if busy else self._patience.sweep
         idle = [book for book in self._books if book.sweep.running_since is None]
         dues = [self._due(book, pace) - now for book in idle]
@@ -159,11 +160,11 @@ class Records:
             Errand(self.nodes, nodes),
             Errand(self.jobs, jobs),
         ]
-        return self._freshness() if self._await(errands, alive) else self._old()
+        return self._freshness() if self._await(errands, alive) else self._freshness_after_failure()
 
     def _wanted(self, about: Attention, anew: float, now: float) -> tuple[Wanted[NodeName], Wanted[JobId]]:
-        """Return the nodes and jobs that the turn needs."""
-        nodes_since, jobs_since = self._whole(self.nodes, anew, now), self._whole(self.jobs, anew, now)
+        """Return the nodes and jobs that the turn needs, and since when they must have been read."""
+        nodes_since, jobs_since = self._whole_since(self.nodes, anew, now), self._whole_since(self.jobs, anew, now)
         recent = now - self._patience.sweep_busy.every(self.jobs.cost_s)
         if about.unseen:
             jobs_since = recent if jobs_since is None else max(jobs_since, recent)
@@ -177,7 +178,7 @@ class Records:
     def _narrowed(
         self, book: Book[K, Any], asked: Collection[K], open: Collection[K], at: Mapping[K, float], now: float
     ) -> Wanted[K]:
-        """Return the records to read by name if they are few; else merely open ones follow the sweeps."""
+        """Return the records to read by name; if they are too many, a sweep for those that are only open."""
         urgent = {**at, **_as_needed(asked, self._asked, at)}
         both = urgent | {key: max(self._awaited if key in asked else self._open, urgent.get(key, 0.0)) for key in open}
         size = len(book.page.records)
@@ -186,22 +187,22 @@ class Records:
         recent = now - self._patience.sweep_busy.every(book.cost_s)
         return _also(_by_name_or_all(urgent, size, max(urgent.values(), default=recent)), recent)
 
-    def _whole(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
-        """Return since when the whole book must have been read; None if it need not be."""
+    def _whole_since(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
+        """Return since when the whole book must have been read; None if records by name are enough."""
         times = book.page.times
-        # nothing is known of it, or the last sweep failed or is too old
+        # The book was never read, or its last sweep failed or is too old.
         if book.sweep.failed or times.swept == 0.0 or now - times.swept > self._longest(book):
             return self._since
-        # all of it may have changed, or slurmctld restarted and may have forgotten records
+        # Any record may have changed, or slurmctld restarted and may have forgotten records.
         since = max(self._all_touched, anew)
         return since if times.swept < since <= now else None
 
     def _longest(self, book: Book[Any, Any]) -> float:
-        """Return the age beyond which a sweep says nothing: another one was due, and had its time."""
+        """Return the age beyond which a sweep is worth nothing: by then the next one was due and had its time."""
         return self._patience.sweep.every(book.cost_s) + self._patience.usual + _LATE_S
 
     def _sweep_if_due(self, book: Book[K, Any], wanted: Wanted[K], pace: Pace, now: float) -> None:
-        """Begin a sweep beside the cycle if it is due, unless the turn itself waits for one."""
+        """Begin a sweep beside the cycle if it is due, unless the turn waits for one anyway."""
         if wanted.swept is None and now >= self._due(book, pace):
             book.sweep.start()
 
@@ -211,21 +212,21 @@ class Records:
         due = swept + pace.every(cost_s)
         if self._hurried_since is None or cost_s <= self._patience.dear:
             return due
-        # a repair that begins makes the pace quicker, which makes a sweep late at once: it waits for the end of the
-        # hurry all the same, but never longer than the quiet pace allows
+        # When a repair begins, the pace quickens, and a sweep is late at once. It waits for the end of the hurry all
+        # the same, but not longer than the quiet pace allows.
         return min(max(due, self._hurried_since), swept + self._patience.sweep.every(cost_s)) + _HURRY_S
 
     def may_wait(self, now: float) -> bool:
-        """Return whether a recovery has begun just now, so that reads without urgency should wait."""
+        """Return whether a recovery began a moment ago, so that reads without urgency should wait."""
         return self._hurried_since is not None and now < self._hurried_since + _RECOVERY_S
 
     def _note_hurry(self, hurried: bool, now: float) -> None:
-        """Note whether there is a hurry."""
+        """Note whether a recovery is under way, and since when."""
         since = now if self._hurried_since is None else self._hurried_since
         self._hurried_since = since if hurried else None
 
     def _await(self, errands: list[Errand[Any, Any]], alive: Callable[[], None]) -> bool:
-        """Wait until all records came; return False if a read failed or the time limit has passed."""
+        """Wait until all records are there; return False if a read failed or the time limit has passed."""
         self._waiting, self._late = True, False
         try:
             while True:
@@ -242,7 +243,7 @@ class Records:
             self._waiting = False
 
     def _waits_too_long(self, errands: list[Errand[Any, Any]]) -> bool:
-        """Return whether the time limit has passed; wait a little for reads under way."""
+        """Return whether the time limit has passed; otherwise wait a moment for the reads under way."""
         with self._news:
             running = [at for errand in errands if (at := errand.running_since) is not None]
             limit = self._patience.asked if self._is_asked() else self._patience.usual
@@ -253,27 +254,27 @@ class Records:
         return False
 
     def _came(self, news: bool) -> None:
-        """Wake the waiting turn; ring for news if no turn waits."""
+        """Wake the waiting turn; if no turn waits, ring for news and for a late answer."""
         with self._news:
             self._news.notify_all()
             if not self._waiting and (news or self._late):
                 self._ring()
 
     def _freshness(self) -> Freshness:
-        """Return how fresh the picture is after a good read."""
+        """Return the freshness after a good read: FRESH if the last sweeps succeeded, too."""
         is_good = all(not book.sweep.failed and book.page.times.swept > 0.0 for book in self._books)
-        return Freshness.FRESH if is_good else self._old()
+        return Freshness.FRESH if is_good else self._freshness_after_failure()
 
-    def _old(self) -> Freshness:
-        """Return how fresh the picture is after a failed read."""
+    def _freshness_after_failure(self) -> Freshness:
+        """Return the freshness after a failed read: OLD, or ABSENT if a book was never read."""
         has_all = all(book.page.times.swept > 0.0 for book in self._books)
         return Freshness.OLD if has_all else Freshness.ABSENT
 
     def _forget_touched(self) -> None:
-        """Forget changed records that were read again since."""
+        """Forget changed records that were read again since the change."""
         with self._lock:
-            self._touched_nodes = _still(self._touched_nodes, self.nodes)
-            self._touched_jobs = _still(self._touched_jobs, self.jobs)
+            self._touched_nodes = _not_read_since(self._touched_nodes, self.nodes)
+            self._touched_jobs = _not_read_since(self._touched_jobs, self.jobs)
 
 
 def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) -> dict[K, float]:
@@ -281,23 +282,23 @@ def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) ->
     return {key: max(since, touched.get(key, 0.0)) for key in keys}
 
 
-def _still(touched: dict[K, float], book: Book[K, Any]) -> dict[K, float]:
-    """Return the changed records that were not read since."""
+def _not_read_since(touched: dict[K, float], book: Book[K, Any]) -> dict[K, float]:
+    """Return the changed records that were not read again since the change."""
     stale = book.page.stale(touched)
     return {key: at for key, at in touched.items() if key in stale}
 
 
 def _most(size: int) -> int:
-    """Return how many records may be read by name."""
+    """Return how many records of a book of this size may be read by name."""
     return min(max(_FEW, size // _PART), _MANY)
 
 
 def _by_name_or_all(wanted: Mapping[K, float], size: int, since: float) -> Wanted[K]:
-    """Return the records by name if they are few, else the whole book."""
+    """Return a wish for the records by name if they are few; otherwise for the whole book read since `since`."""
     return Wanted(records=wanted) if len(wanted) <= _most(size) else Wanted(swept=since)
 
 
 def _also(wanted: Wanted[K], swept: float | None) -> Wanted[K]:
-    """Return the wish with the whole book read since `swept`, too."""
+    """Return the wish, with the whole book read at `swept` or later."""
     times = [at for at in (wanted.swept, swept) if at is not None]
     return Wanted(swept=max(times, default=None), records=wanted.records)

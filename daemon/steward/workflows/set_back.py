@@ -1,7 +1,7 @@
-"""A clock that was set back while no head ran: the times that an earlier head remembered are in the future now.
+"""Move remembered times into the past after the clock was set back while no head ran.
 
-A running head never works with such times: it ends when it sees that the clock was set back, and the next one finds
-what a head finds after any other absence.
+The times that an earlier head remembered are in the future then. A running head never works with such times: it ends
+when it sees that the clock was set back, and the next head finds what any head finds after an absence.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ from steward.model.unix_time import OnHeadsClock
 T = TypeVar("T")
 
 NOTICED_S = 1.0
-"""Times up to this far in the future are left alone: stamps of Slurm are whole seconds."""
+"""Times up to this far in the future are left alone, because Slurm's times are whole seconds."""
 
 
 def since_set_back(memory: Memory, now: float) -> Memory:
-    """Return the memory with its times moved into the past if the clock was set back since they were noted."""
+    """Return the memory; with its times moved into the past if the clock was set back since they were noted."""
     last = last_stamp(memory)
     moved = since_stamp(memory, last, now)
     if moved is memory:
@@ -32,12 +32,12 @@ def since_set_back(memory: Memory, now: float) -> Memory:
 
 
 def since_stamp(value: T, last: float, now: float) -> T:
-    """Return a record with its times moved into the past if `last`, when it was last changed, is in the future."""
+    """Return a record; with its times moved into the past if `last`, the time of its last change, is in the future."""
     return earlier(value, last - now) if last - now > NOTICED_S else value
 
 
 def earlier(value: T, by: float) -> T:
-    """Return a record with each `UnixTime` in it moved by `by` seconds into the past; 0 means never, and stays."""
+    """Return a record with each `UnixTime` in it moved `by` seconds into the past; 0 means never, and stays 0."""
     if not is_dataclass(value):
         return value
     kind: Any = type(value)
@@ -65,15 +65,15 @@ def _moved(value: Any, hint: Any, by: float) -> Any:
 
 
 def _is_time(hint: Any) -> bool:
-    """Return whether numbers of this type, or of one that a union names, are times."""
+    """Return whether numbers of this type, or of a member of this union, are times by the head's clock."""
     if get_origin(hint) is Annotated:
         return any(isinstance(mark, OnHeadsClock) for mark in hint.__metadata__)
     return any(_is_time(each) for each in get_args(hint))
 
 
 def last_stamp(memory: Memory) -> float:
-    """Return when anything was last remembered, by the clock of that time (Unix s); 0 if nothing was."""
-    # only times of this host count: agents' clocks may be ahead
+    """Return the latest time that the memory noted (Unix s); 0 if it noted none."""
+    # Only times of this host count: agents' clocks may be ahead.
     looks = (memory.looked, memory.head.marks or 0.0, memory.head.ends or 0.0)
     notes = (*memory.asked.values(), *memory.noted.values(), *looks, *(ask.at for ask in memory.asks.values()))
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
@@ -83,7 +83,7 @@ def last_stamp(memory: Memory) -> float:
 
 
 def in_time(job: Job, known: SetBack, now: float) -> Job:
-    """Return the job with no begin or end in the future: those are of before the clock was set back."""
+    """Return the job with no start or end in the future: such times were noted before the clock was set back."""
 
     def moved(at: float | None) -> float | None:
         return at if at is None or at <= now + NOTICED_S else min(at - known.by, known.at)

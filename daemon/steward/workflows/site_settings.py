@@ -1,4 +1,4 @@
-"""The contradictions between a settings file and its Slurm cluster, for `steward config check`."""
+"""Find contradictions between a settings file and its Slurm cluster, for `steward config check`."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,7 +9,7 @@ from steward.model.slurm_site import SlurmSite
 
 _Rule = Callable[[Settings, SlurmSite], Iterator[Problem]]
 SHIM_HOLD_S = 80
-"""The shim's own default of `hold=`, as in `spank/config.h`."""
+"""The shim's default of `hold=` in seconds, as in `spank/config.h`."""
 
 
 def misfits(settings: Settings, site: SlurmSite) -> tuple[Problem, ...]:

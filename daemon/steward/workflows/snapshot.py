@@ -1,4 +1,4 @@
-"""The picture, plan and memory of the last cycle, from which all readers are served."""
+"""Keep the picture, plan and memory of the last cycle, from which all readers are served."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,10 @@ from steward.model.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phases:
-    """Seconds that the parts of a cycle took; `bell_s` is from the first ring to the end, None without a ring."""
+    """The seconds that the parts of a cycle took.
+
+    `bell_s` is from the bell's first ring to the end; None without a ring.
+    """
 
     observe_s: float = 0.0
     plan_s: float = 0.0
@@ -25,7 +28,7 @@ class Phases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadStandstill:
-    """No decision is made `since` then (Unix s): every turn fails, or one does not end."""
+    """A time without decisions, because every turn fails or one does not end. `since` is its beginning (Unix s)."""
 
     since: float
     why: str

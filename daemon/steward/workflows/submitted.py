@@ -1,7 +1,7 @@
-"""The options of batch jobs from Slurm's record of their submission, each read once and beside the cycle.
+"""Read the options of batch jobs from Slurm's record of their submission, once for each job and beside the cycle.
 
 A job counts from its first allocation: its node may die in the Prolog, or its launch may fail, before any agent can
-report it. So the record is read of every job that was started once, whatever became of that run.
+report it. So the record of every job that was once started is read, however that run ended.
 """
 
 import threading
@@ -19,7 +19,7 @@ from steward.ports import Clock, PortError
 from steward.workflows.pool import Workers
 
 AGAIN_S = 60.0
-"""A record that could not be read is tried again after this time."""
+"""A record that could not be read is read again after this time."""
 
 _Key = tuple[JobId, float | None]
 
@@ -36,7 +36,7 @@ class Submissions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """The content of one job's record; `failed` is why it could not be read."""
+    """The content of one job's record; `failed` is why it could not be read, empty if it was."""
 
     at: float
     mode: ResumeMode | None = None
@@ -51,17 +51,17 @@ class Submitted:
         self._lock = threading.Lock()
         self._jobs: Mapping[JobId, Job] = {}
         self._wanted: dict[_Key, Job] = {}
-        """Batch jobs of the last look that were started once."""
+        """Batch jobs of the last look that were started at least once."""
         self._ran: dict[JobId, Job] = {}
-        """The newest run of each, as seen while it had its nodes."""
+        """The newest run of each job, as seen while it had its nodes."""
         self._unread: dict[_Key, Job] = {}
-        """Jobs whose record was not read, or could not be."""
+        """Jobs whose record was not read yet, or could not be read."""
         self._read: dict[_Key, _Read] = {}
         self._words: dict[_Key, OptedIn] = {}
         self._reading = False
 
     def look(self, jobs: Mapping[JobId, Job]) -> tuple[tuple[OptedIn, ...], Mapping[JobId, str]]:
-        """Return the known options of jobs that were started once, and why those of others are not known."""
+        """Return the known options of started jobs, and for each job whose record could not be read the reason."""
         with self._lock:
             self._follow(jobs)
             new = [key for key in self._unread if key not in self._read or self._is_due(self._read[key])]
@@ -75,7 +75,7 @@ class Submitted:
         return words, failed
 
     def _follow(self, jobs: Mapping[JobId, Job]) -> None:
-        """Follow the jobs whose record changed since the last look."""
+        """Take over the jobs that changed since the last look."""
         changed, gone = changes(self._jobs, jobs)
         for before in [self._jobs[id] for id in (*gone, *(id for id, _ in changed)) if id in self._jobs]:
             self._want(before, None)
@@ -91,7 +91,7 @@ class Submitted:
         self._jobs = jobs
 
     def _want(self, job: Job, now: Job | None) -> None:
-        """Note that the job's record is needed, or not any more."""
+        """Note that the record of job `now` is needed; with None, that the record of `job` no longer is."""
         key = (job.id, job.submitted)
         for kept in (self._wanted, self._unread, self._words):
             kept.pop(key, None)
@@ -100,21 +100,21 @@ class Submitted:
             self._note(key)
 
     def _note(self, key: _Key) -> None:
-        """Note the content of a job's record."""
+        """Note whether a job's record is still to be read, or what option it has."""
         read, job = self._read.get(key), self._wanted[key]
         if read is None or read.failed:
             self._unread[key] = job
             return
         self._unread.pop(key, None)
         if read.mode is not None:
-            self._words[key] = _word(job, self._ran.get(job.id), read.mode, read.at)
+            self._words[key] = _as_report(job, self._ran.get(job.id), read.mode, read.at)
 
     def _is_due(self, read: _Read) -> bool:
         """Return whether a failed read is due again."""
         return bool(read.failed) and self._clock.now() - read.at >= AGAIN_S
 
     def _read_all(self, jobs: Iterable[tuple[_Key, Job]]) -> None:
-        """Read the records of these jobs."""
+        """Read the records of these jobs; ring if one has the option."""
         found = {key: self._read_one(job) for key, job in jobs}
         with self._lock:
             for key in found.keys() & self._wanted.keys():
@@ -140,8 +140,8 @@ def was_started(job: Job) -> bool:
     return job.state is not JobState.UNKNOWN and bool(job.nodes)
 
 
-def _word(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
-    """Return the option as a report on the job's newest run; a waiting job was requeued after that run."""
+def _as_report(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
+    """Return the option as a report on the job's newest run; for a waiting job the run before its requeue."""
     restart = max(job.restarts - 1, 0) if job.is_pending else job.restarts
     nodes = ran.nodes if ran is not None and ran.restarts == restart else job.nodes
     return OptedIn(job=job.id, uid=job.user_id, mode=mode, restart=restart, at=at, ran_on=nodes)

@@ -1,4 +1,4 @@
-"""Answers in the model's shape. One that does not fit is our own mistake: it is neither sent nor cut silently."""
+"""Shape answers by the model. An answer that does not fit is our own mistake, and is not sent."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,9 +12,9 @@ class Misshapen(Exception):
 
 
 def render(shape: Shape | None, answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the body of an answer; None for an operation without output. Times are given and sent as Unix seconds.
+    """Return the body of an answer; None for an operation without output. Times are Unix seconds.
 
-    A member that is None is left out, as is an empty list if the model requires at least one item. Raises Misshapen for
+    A member that is None is left out; so is an empty list if the model requires at least one item. Raises Misshapen for
     an unknown member, a missing required one, a wrong type or an unknown enum value.
     """
     if shape is None:

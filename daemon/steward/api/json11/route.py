@@ -1,4 +1,4 @@
-"""`POST /`: one AWS request from its headers to its answer, with an audit of changes.
+"""Serve `POST /`: one AWS request from its headers to its answer, with an audit of changes.
 
 Each requested change makes one log line (`steward.audit`) and one event: the user, the operation, the time and the
 address. The operations themselves are handlers: see `Handler`.
@@ -34,9 +34,9 @@ _DONE = "done"
 
 
 class Audit:
-    """The audit of changes: `tell` stores an event.
+    """The audit of changes; `tell` stores an event.
 
-    Refused changes are recorded, too; those refused for their rate go to the log only.
+    Refused changes are recorded, too; those refused for their rate only in the log.
     """
 
     def __init__(self, *, tell: Callable[[Event], None], now: Callable[[], float]) -> None:
@@ -86,7 +86,7 @@ class Json11:
         return validate.read(self._service.input_shape(operation), members)
 
     async def serve(self, request: Request) -> Response:
-        """Answer the request; every failure is an answer with a code and a request id, never an exception."""
+        """Answer the request; a failure is an answer with a code and the request's id, never an exception."""
         number = str(uuid.uuid4())
         try:
             received = await self._receive(request, number)
@@ -120,7 +120,7 @@ class Json11:
     def _answer(self, received: Received) -> dict[str, Any] | None:
         """Return the answer to the request. Raises ApiError for every failure.
 
-        An unexpected error is logged in full; the caller gets only the request id.
+        An unexpected error is logged in full; the caller gets only the request's id.
         """
         try:
             return self._admit(received)
@@ -155,10 +155,10 @@ class Json11:
         return operation
 
     def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
-        """Carry out a change as `_carry_out` does, with a line in the audit log whatever the result."""
+        """Carry out a change as `_carry_out` does, and record it in the audit whatever the result."""
         refusal: Code | None = Code.INTERNAL
         try:
-            # the rate is limited before permission is checked, so that callers without permission are limited, too
+            # The rate is limited before permission is checked, so that callers without permission are limited, too.
             self._limits.take(identity.user, read=False)
             if identity.read_only:
                 raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")
@@ -202,7 +202,7 @@ def _response(status: int, answer: dict[str, Any] | None, headers: dict[str, str
     return Response(body, status_code=status, headers=headers, media_type=CONTENT_TYPE)
 
 
-# JSON as it comes from strangers: bounded in depth, one value a key, no NaN, no text that is not Unicode.
+# Reading JSON from strangers: bounded depth, one value for a key, no NaN, only Unicode texts.
 
 _MAX_DEPTH = 32
 
@@ -234,7 +234,7 @@ def _no_constant(text: str) -> None:
 
 def _look_through(value: Any) -> None:
     """Raise ApiError if the value is nested too deep or contains a text that is not Unicode."""
-    # level by level, not recursively: depth costs no stack
+    # Level by level, not recursively: so depth costs no stack.
     level, depth = [value], 0
     while level:
         depth += 1
@@ -253,9 +253,8 @@ def _inside(value: Any) -> list[Any]:
 
 def _need_unicode(text: str) -> None:
     """Raise ApiError if a text is not Unicode."""
-    # JSON can contain half of a surrogate pair, which can be neither stored nor sent back
+    # JSON can hold half of a surrogate pair, which can be neither stored nor sent back.
     try:
-        # Half a surrogate pair can be written in JSON, but neither stored nor sent back.
         text.encode()
     except UnicodeEncodeError as error:
         raise _malformed("a text is not Unicode") from error

@@ -1,6 +1,6 @@
-"""The operations served, with their shapes, from the model that botocore ships.
+"""Take the served operations, with their shapes, from the model that botocore ships.
 
-Each exception in which we accept more than the published model is in one table, with its reason.
+Where we accept more than the published model, a row of `OVERRIDES` says so, with its reason.
 """
 
 import json
@@ -51,7 +51,10 @@ _READS = ("Describe", "List")
 
 
 class Service:
-    """The service's model: loaded once, as reading botocore's takes 50 ms; only the served tenth is kept."""
+    """The model of the served operations.
+
+    It is loaded once, because reading botocore's model takes 50 ms, and only the tenth that is served is kept.
+    """
 
     def __init__(self, document: Document) -> None:
         model = ServiceModel(document, "sagemaker")
@@ -77,8 +80,8 @@ def is_read(operation: str) -> bool:
 
 def load() -> Service:
     """Return the service from the installed botocore. Raises LookupError with a remedy if an operation is missing."""
-    # the served part is parsed anew from its text: its objects, if left among those of the whole model, would keep the
-    # model's 8 MiB of memory from being freed
+    # Parse the served part anew from its text: objects taken from the whole model would keep all of its 8 MiB in
+    # memory.
     return Service(json.loads(_served_text()))
 
 

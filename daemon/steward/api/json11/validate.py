@@ -1,4 +1,4 @@
-"""Validation of a request's members by the model. All errors are reported at once."""
+"""Validate a request's members by the model. All errors are reported at once."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from steward.model.text import printable
 
 _SHOWN = 64
 _MAX_TOLD = 20
-_LAST_SECOND = 253402300799  # of the year 9999: what datetime can hold
+_LAST_SECOND = 253402300799  # the end of the year 9999, the last that datetime can hold
 _MAX_MATCHED = 8192
 _INT_BITS = {"integer": 31, "long": 63}
 
@@ -29,7 +29,7 @@ def read(shape: Shape, members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def member_name(name: str) -> str:
-    """Return a member's name as the service writes it in messages: `InstanceGroups` is `instanceGroups`."""
+    """Return a member's name as the service writes it in messages: `instanceGroups` for `InstanceGroups`."""
     return name[:1].lower() + name[1:]
 
 
@@ -136,9 +136,8 @@ def _number(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
 
 def _timestamp(_shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
     """Return a timestamp as Unix seconds; None, with an error in `findings`, if it is not one."""
-    # a comparison with NaN is false, so that infinity and NaN are refused, too
+    # A comparison with NaN is false: so infinity and NaN are refused, too.
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # A comparison with NaN is false, so infinity and NaN are refused too.
     if not number or not 0 <= value <= _LAST_SECOND:
         findings.add(value, place, [f"Member must be a time in Unix seconds, from 0 to {_LAST_SECOND}"])
         return None
@@ -171,7 +170,7 @@ _READERS: Mapping[str, Callable[[Any, Any, str, _Findings], Any]] = {
 
 def of_text(shape: Shape, text: str) -> Iterator[str]:
     """Yield the constraints that a text violates."""
-    # length first: a pattern is matched only against a text of an allowed length
+    # Length first: a pattern is matched only against a text of an allowed length.
     too_long_or_short = list(of_length(shape, len(text)))
     yield from too_long_or_short
     words = shape.metadata.get("enum")
@@ -196,10 +195,9 @@ def of_number(shape: Shape, number: float) -> Iterator[str]:
 
 
 def _is_finite(number: float) -> bool:
-    """Return whether a number is finite as a double; an integer may be too large for one."""
+    """Return whether a number is finite as a double; False for an integer that is too large for one."""
     try:
         return math.isfinite(number)
-    # A whole number may be too large for a double.
     except OverflowError:
         return False
 
@@ -220,5 +218,5 @@ def _matches(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=512)
 def _compiled(pattern: str) -> "regex.Pattern[str]":
     """Return a compiled pattern of the model."""
-    # the patterns are Java's, where `\d` and `\s` mean ASCII; `\p{L}` is Unicode's in both
+    # The patterns are Java's, where `\d` and `\s` mean ASCII; `\p{L}` is Unicode in both.
     return regex.compile(pattern, 0 if "\\p{" in pattern else regex.ASCII)

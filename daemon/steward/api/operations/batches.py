@@ -1,4 +1,4 @@
-"""Batch operations on nodes: delete, reboot, replace and add nodes, and StartClusterHealthCheck.
+"""Handle batch operations on nodes: delete, reboot, replace and add nodes, and StartClusterHealthCheck.
 
 A request becomes one order; the answer lists what succeeded and what failed.
 """
@@ -28,7 +28,7 @@ from steward.model.order import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """The names of errors in one of the three operations on existing nodes."""
+    """The error codes of one of the three operations on existing nodes."""
 
     wish: NodeWish
     code: str
@@ -126,7 +126,7 @@ class AddBatch:
         self._source = source
 
     def add(self, caller: Caller, members: Members) -> Json:
-        """Add nodes; an entry whose zones or types its group does not have fails alone."""
+        """Add nodes; an entry with zones or types that its group does not have fails alone."""
         sight = sight_of(self._source, members["ClusterName"])
         judged = [(entry, _unfit(entry, sight)) for entry in members["NodesToAdd"]]
         unfit = [failed for _, failed in judged if failed]

@@ -51,7 +51,7 @@ _READ_OF_GROUP = frozenset(
         "ThreadsPerCore",
     }
 )
-"""The members that GroupWish has a field for; all others are stored as given."""
+"""The members that have a field in GroupWish; all others are stored as given."""
 
 
 class Clusters:
@@ -118,7 +118,7 @@ class Clusters:
         return {"ClusterArn": sight.arn}
 
     def delete(self, caller: Caller, members: Members) -> Json:
-        """Delete the cluster; it is shown as Deleting until its last node is gone, and then no more."""
+        """Delete the cluster; it is shown as Deleting until its last node is gone, and then not at all."""
         order = DeleteCluster(who=caller.user, cluster=members["ClusterName"])
         return {"ClusterArn": self._arn(carried(self._source, order).cluster_id)}
 
@@ -134,7 +134,7 @@ def _extras(members: Members) -> str:
 
 def _is_asked(sight: Sight, members: Members) -> bool:
     """Return whether a list with these filters contains the cluster."""
-    # a cluster here never belongs to a training plan
+    # A cluster here never belongs to a training plan.
     cluster = sight.cluster
     is_named = members.get("NameContains", "") in cluster.name
     in_time = between(cluster.created, members, "CreationTimeAfter", "CreationTimeBefore")
@@ -187,7 +187,7 @@ def _unsupported(member: str, why: str) -> Exception:
 
 
 def group_wish(entry: Members) -> GroupWish:
-    """Return the wish of an instance group. Raises ApiError for errors that are visible without the cluster's state."""
+    """Return the wish for an instance group. Raises ApiError for errors that show without the cluster's state."""
     slurm = entry.get("SlurmConfig", {})
     checks = entry.get("OnStartDeepHealthChecks")
     return GroupWish(
@@ -223,7 +223,7 @@ def _partition(slurm: Members) -> str | None:
 
 
 def _image(entry: Members) -> str | None:
-    """Return the image; None for `default`, which means the provider's own image, or in an update the present one."""
+    """Return the image; None for `default`: the provider's own image, or in an update the present one."""
     image = entry.get("ImageId")
     return None if image == "default" else image
 

@@ -20,7 +20,7 @@ _CLUSTER, _GROUP, _INSTANCE = "Cluster", "InstanceGroup", "Instance"
 
 
 class Events:
-    """The newest `_KEPT` events, as HyperPod shows them; `steward events` shows more."""
+    """The newest `_KEPT` events in the shape of HyperPod; `steward events` shows more."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -110,7 +110,7 @@ class _Line:
 
     @property
     def _instance(self) -> str | None:
-        """The instance named by the event, else the node's present one if it ran at that time; None if unknown."""
+        """The instance that the event names; else the node's present one if it ran then; None if unknown."""
         told, slot = self._data.get("instance"), self._slot
         if not told and slot and slot.instance and slot.launched is not None and slot.launched <= self.event.at:
             told = slot.instance

@@ -51,7 +51,7 @@ def lifecycle_of(group: Group) -> Json | None:
 
 
 def split_checksum(uri: str) -> tuple[str, str]:
-    """Return the folder, and the digest that its content must have (empty if none was given)."""
+    """Return the folder, and the digest that its content must have; empty if none was given."""
     folder, _, digest = uri.partition(_CHECKSUM)
     return folder, digest
 
@@ -98,7 +98,7 @@ def _software(group: Group) -> Json:
 
 
 def _versions(group: Group) -> tuple[Version, Version]:
-    """Return the version that most instances have, and the version that they shall get; a rollback swaps the two."""
+    """Return the version that most instances have, and the one that they are to get; a rollback swaps them."""
     rollout = group.rollout
     if rollout is None or rollout.state not in _UNDER_WAY:
         return group.version, group.version

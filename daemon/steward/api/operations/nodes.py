@@ -52,7 +52,7 @@ def _asked(sight: Sight, members: Members) -> Iterator[tuple[Key, SlotRecord]]:
 
 
 def _key(slot: SlotRecord, members: Members) -> Key:
-    """Return the node's sort key: by name in Slurm or by launch time, made unique by the logical id."""
+    """Return the node's sort key: its name in Slurm or its launch time, made unique by the logical id."""
     if members.get("SortBy") == "NAME":
         return (str(slot.node), slot.logical)
     return (_launched(slot), slot.logical)
@@ -69,7 +69,7 @@ def _named(sight: Sight, members: Members) -> SlotRecord:
 
 
 def _launched(slot: SlotRecord) -> float:
-    """Return the launch time of the node's instance; without an instance, the time of the wish for the node."""
+    """Return the launch time of the node's instance; without an instance, when the node was asked for."""
     return slot.created if slot.launched is None else slot.launched
 
 
@@ -116,14 +116,14 @@ def _shown_id(slot: SlotRecord) -> str | None:
 
 
 def _type(slot: SlotRecord, group: Group, sight: Sight) -> str:
-    """Return the instance type that the provider tells, else the first type of the group."""
-    # of several types the provider may have taken any
+    """Return the instance type that the provider reports, else the first type of the group."""
+    # Of a group's several types the provider may have taken any.
     instance = sight.instance_of(slot)
     return (instance.type if instance else "") or next(iter(group.types), "unknown")
 
 
 def _address(slot: SlotRecord, sight: Sight, version: int) -> str | None:
-    """Return the node's address of this IP version from its agent, else the provider, else Slurm; None if unknown."""
+    """Return the node's address of this IP version, by its agent, else the provider, else Slurm; None if unknown."""
     agent, instance, node = sight.agent_of(slot), sight.instance_of(slot), sight.seen.nodes.get(slot.node)
     said = [agent.address if agent else "", instance.address if instance else "", node.address if node else ""]
     return next((text for text in said if _version_of(text) == version), None)

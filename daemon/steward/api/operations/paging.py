@@ -1,4 +1,4 @@
-"""Lists in pages. A page's token holds the key of its last item, so that later additions and removals shift nothing.
+"""Split lists into pages. A page's token holds the key of its last item: later additions and removals shift nothing.
 
 The token is not secret and grants nothing. A digest binds it to the operation and its filters, so that a client's
 mistake is answered with an error instead of the wrong page.
@@ -24,10 +24,10 @@ _FORGED = "NextToken is not one that this call, with these filters, has given: b
 def page(
     items: Iterable[tuple[Key, T]], members: Mapping[str, Any], *, scope: str, descending: bool = False
 ) -> tuple[list[T], str | None]:
-    """Return the items of the requested page, and the token of the next one; None if this is the last.
+    """Return the items of the requested page, and the token of the next one; no token (None) after the last page.
 
-    `members` is the request: SortOrder (default by `descending`), MaxResults and NextToken; all other members are
-    filters.
+    `members` is the request. SortOrder (by default as `descending` says), MaxResults and NextToken have their meaning
+    here; all other members are filters.
     """
     order = members.get("SortOrder")
     backwards = descending if order is None else order == "Descending"
@@ -42,7 +42,7 @@ def page(
 
 
 def between(at: float, members: Mapping[str, Any], after: str, before: str) -> bool:
-    """Return whether `at` passes a list's time filters; `after` and `before` are the names of their members."""
+    """Return whether `at` passes a list's time filters, whose members are named `after` and `before`."""
     earliest: float = members.get(after, float("-inf"))
     latest: float = members.get(before, float("inf"))
     return earliest <= at <= latest

@@ -1,4 +1,4 @@
-"""Requests for a quota or a scheduler configuration as values, and such values in the API's shape."""
+"""Convert requests for a quota or a scheduler configuration to values, and such values to the API's shape."""
 
 from steward.api.operations.sight import Json, Members
 from steward.model.quota import (
@@ -12,9 +12,9 @@ from steward.model.quota import (
 from steward.model.quota_order import QuotaWish, SchedulerWish
 
 _MIG = "mig-"
-"""The prefix of HyperPod's names for MIG profiles; Slurm's types do not have it."""
+"""The prefix of HyperPod's names for MIG profiles, which Slurm's types do not have."""
 _BORROW_PERCENT = 50
-"""The limit on borrowing, in percent, that HyperPod uses by default."""
+"""HyperPod's default limit on borrowing, in percent."""
 _ENABLED, _DISABLED = "Enabled", "Disabled"
 
 
@@ -48,7 +48,7 @@ def scheduler_wish(members: Members) -> SchedulerWish:
 
 
 def config_shape(quota: ComputeQuota) -> Json:
-    """Return the ComputeQuotaConfig as requested; `steward quota show` shows the values filled in."""
+    """Return the ComputeQuotaConfig as it was requested; `steward quota show` adds the values that were filled in."""
     return {
         "ComputeQuotaResources": [_share_shape(share) for share in quota.shares],
         "ResourceSharingConfig": {

@@ -104,7 +104,7 @@ class Quotas:
 
     def _key(self, quota: ComputeQuota, by: str) -> Key:
         """Return the quota's sort key."""
-        # a sort by ClusterArn leaves the order to the id: all quotas are of one cluster
+        # All quotas are of one cluster: a sort by ClusterArn leaves the order to the id.
         first = {"Name": quota.name, "Status": quota.status.value, "CreationTime": quota.created}.get(by, "")
         return (first, quota.id)
 

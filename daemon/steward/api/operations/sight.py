@@ -30,7 +30,7 @@ _EVENT_DIGITS = 12
 
 
 def node_id(instance: InstanceId) -> str:
-    """Return the provider's own id if it looks like EC2's, else a stable id computed from it."""
+    """Return the provider's own id if it has the form of EC2's, else a stable id computed from it."""
     if _NODE_ID.fullmatch(instance):
         return instance
     return f"i-{hashlib.sha256(instance.encode()).hexdigest()[:17]}"
@@ -57,14 +57,14 @@ Members = Mapping[str, Any]
 Handler = Callable[[Caller, Members], Mapping[str, Any]]
 """The handler of an operation, run in a thread.
 
-It gets valid input (null members left out, times as Unix seconds) and returns the output's members. It refuses with
-ApiError; Retryable becomes ServiceUnavailable, any other exception InternalFailure.
+It gets valid input, without null members and with times as Unix seconds, and returns the output's members. It refuses
+with ApiError; Retryable becomes ServiceUnavailable, any other exception InternalFailure.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The view of one request. `policy` is the site's configuration of capacity."""
+    """The data of one request. `policy` is the site's configuration of capacity."""
 
     cluster: Cluster
     memory: Memory
@@ -90,14 +90,14 @@ class Sight:
         return self.seen.agents.get(slot.node)
 
     def slot_with_id(self, id: str) -> SlotRecord | None:
-        """Return the slot of a node id as the API shows it; None if there is none."""
+        """Return the slot whose node id in the API is `id`; None if there is none."""
         return next((slot for slot, shown in self._shown_ids() if shown == id), None)
 
     def slot_with_logical(self, logical: str) -> SlotRecord | None:
         return next((slot for slot in self.memory.slots.values() if slot.logical == logical), None)
 
     def provider_ids(self, ids: list[str]) -> tuple[str, ...]:
-        """Return the provider's own ids for ids as the API shows them; an unknown id is kept."""
+        """Return the provider's own ids for ids of the API; an unknown id is kept."""
         own = {shown: str(slot.instance) for slot, shown in self._shown_ids()}
         return tuple(own.get(id, id) for id in ids)
 
@@ -143,7 +143,7 @@ def sight_of(source: Source, name_or_arn: str) -> Sight:
 def carried(source: Source, order: Order) -> OrderAnswer:
     """Give the order to the cycle and return its answer.
 
-    Raises ApiError if the order is refused, Retryable if no cycle has taken it in time.
+    Raises ApiError if the order is refused, Retryable if no cycle carried it out in time.
     """
     try:
         return source.commands.give(order)

@@ -1,4 +1,4 @@
-"""The pages for people at `/`: server-rendered, read-only, updated by server-sent events, complete without JavaScript.
+"""Serve the pages for people at `/`: read-only, updated by server-sent events, complete without JavaScript.
 
 Each page is one row of PAGES: a view makes a record from one look, and a template shows the record.
 """
@@ -28,7 +28,7 @@ from steward.ports import Retryable
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0
-"""A browser is notified of new cycles at most this often."""
+"""A browser is told of new cycles at most this often."""
 _KEEPALIVE_S = 15.0
 _KINDS = MappingProxyType({"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"})
 _HEADERS = MappingProxyType(
@@ -40,17 +40,17 @@ _HEADERS = MappingProxyType(
         "Cache-Control": "no-store",
     }
 )
-"""No content from other hosts, nothing inline, no framing. Forms only search: they are sent by GET."""
+"""No content from other hosts, nothing inline, no framing. Forms only search (GET)."""
 _PART = "steward-part"
-"""The header of a request for the changing part of a page, without the frame around it."""
+"""The header of a request for the changing part of a page only, without the frame around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRoute:
     """A page with its path, template and view.
 
-    `title` stands before the name from the path, if there is one. A `heavy` page may take long: it is made in a turn of
-    its own, and is not refreshed while it is open.
+    The page's heading is `title`, followed by the name from the path, if any. A `heavy` page may take long: it is made
+    in a turn of its own, and is not refreshed while it is open.
     """
 
     path: str
@@ -101,7 +101,7 @@ def page_routes(source: Source, news: News, reads: Turns, heavy: Turns) -> list[
 
 def _harmless(value: Any) -> Any:
     """Return a value without control characters; every value of a page passes here."""
-    # markup was made by the pages themselves, from values that are harmless already
+    # Markup was made by the pages themselves, from values that are harmless already.
     return harmless(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -112,7 +112,7 @@ class _Pages:
 
     @cached_property
     def _templates(self) -> Any:
-        """The templates, loaded at the first request for a page so that the head starts without them."""
+        """The templates, loaded at the first request for a page: the head starts without them."""
         jinja2 = import_module("jinja2")
         templates = jinja2.Environment(
             loader=jinja2.PackageLoader("steward.api.page"),
@@ -149,7 +149,7 @@ class _Pages:
         return made(self._looks.apart()) if page.heavy else self._looks.page((page.path, asked), made)
 
     def search(self, request: Request) -> Response:
-        """Redirect to the node, job or repair of that name, else to the list of nodes whose names contain the word."""
+        """Redirect to the node, job or repair of that name; else to the nodes whose names contain the word."""
         word, snapshot = PageRequest.of({}, request.query_params).word("q"), self._source.snapshot()
         memory = snapshot.memory
         place = f"/nodes?q={quote(word, safe='')}"
@@ -169,8 +169,8 @@ class _Pages:
         return Response(text, media_type=_KINDS[name], headers=dict(_HEADERS))
 
     async def news(self, _request: Request) -> Response:
-        """Stream a line for each cycle that ended; answer 503 if too many browsers watch."""
-        # a page that gets 503 asks again by itself, more rarely
+        """Stream a line for each cycle that ends; answer 503 if too many browsers watch."""
+        # A page that gets 503 asks again by itself, more rarely.
         if self._watchers >= _MAX_WATCHERS:
             raise HTTPException(503, "too many watch the page now")
         return StreamingResponse(self._lines(), media_type="text/event-stream", headers=dict(_HEADERS))
@@ -193,7 +193,7 @@ class _Pages:
 
 
 def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return the page with errors as plain text instead of JSON; while the head starts, the browser asks again."""
+    """Return a handler that answers errors in plain text; while the head starts, the browser asks again."""
 
     def said(request: Request) -> Response:
         try:

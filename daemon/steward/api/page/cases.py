@@ -29,7 +29,7 @@ class Cases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneCase:
-    """One repair with its history. `moments` are the times of the steps reached, in order, in Unix seconds."""
+    """One repair with its history. `moments` are the times at which it reached its steps, in order, in Unix seconds."""
 
     row: CaseRow
     awaited: str

@@ -1,4 +1,4 @@
-"""Small charts as numbers, which the templates draw as SVG: the last 24 hours, and a job's time by phase.
+"""Make small charts as numbers, which the templates draw as SVG: the last 24 hours, and a job's time by phase.
 
 They use only what the head remembers anyway: repairs (a week), runs of jobs that opted in (a day after the job's end)
 and events.
@@ -15,10 +15,10 @@ from steward.views.report import timeline
 
 DAY_S = 86_400.0
 WIDTH = 1000.0
-"""The width of a chart, in its own units."""
+"""The width of a chart, in units of its own."""
 _HOURS = 24
 _SLOTS = 96
-"""The number of bars of a count over the day."""
+"""How many bars a count over the day has."""
 _TICK = 4.0
 
 
@@ -34,7 +34,7 @@ class ChartBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBar:
-    """A period of a run with one number of nodes; `height` is in percent."""
+    """A period in which a run had one number of nodes; `height` is in percent."""
 
     x: float
     width: float
@@ -65,7 +65,7 @@ class Spark:
 
     @property
     def bars(self) -> list[tuple[float, float, float]]:
-        """The x, width and height (of 20) of each bar that is not empty."""
+        """The x, width and height (at most 20) of each bar that is not empty."""
         width = WIDTH / max(len(self.counts), 1)
         heights = (20.0 * count / max(self.most, 1) for count in self.counts)
         return [(round(at * width, 1), round(width * 0.8, 1), round(h, 1)) for at, h in enumerate(heights) if h]
@@ -99,7 +99,7 @@ def job_time(runs: Sequence[Run], ended: float | None, now: float) -> JobTime:
 
 
 def open_counts(label: str, spans: Iterable[tuple[float, float | None]], now: float) -> Spark:
-    """Return how many of the spans overlap each part of the day; a span whose end is None is still open."""
+    """Return how many of the spans overlap each part of the day; a span without an end is still open."""
     steps = [0] * (_SLOTS + 1)
     for begin, end in spans:
         first, last = _slot(begin, now, _SLOTS), _slot(now if end is None else end, now, _SLOTS)
@@ -144,7 +144,7 @@ def size_bars(stretches: Sequence[Stretch], most: int) -> tuple[SizeBar, ...]:
 
 
 def out_of_service(case: Case) -> tuple[float, float | None]:
-    """Return the span from the fault until the node's return to service; its end is None while the node is out."""
+    """Return the span from the fault until the node served again; its end is None while the node is out of service."""
     begin = case.fault_at if case.fault_at is not None else case.opened
     return begin, case.returned if case.returned is not None else case.closed
 

@@ -49,7 +49,7 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneJob:
-    """One job. `row` is None if the job did not opt in, `slurm` is None if Slurm has forgotten the job."""
+    """One job. `row` is None if the job did not opt in; `slurm` is None if Slurm has forgotten the job."""
 
     id: JobId
     slurm: Job | None
@@ -65,7 +65,7 @@ class OneJob:
 
 
 def jobs(look: Look, asked: PageRequest) -> Jobs:
-    """Return the jobs with --auto-resume that match: those that are not over first, then the newest."""
+    """Return the jobs with --auto-resume that match: first those that are not over, then the newest."""
     memory = look.snapshot.memory
     found = [job for job in in_order(memory) if _is_asked_for(job, look, asked)]
     users = sorted({user_name(uid) for uid in {job.uid for job in memory.jobs.values()}})
@@ -124,7 +124,7 @@ def job(look: Look, asked: PageRequest) -> OneJob:
         nodes=rows(nodes[:_NODES], look),
         more_nodes=max(len(nodes) - _NODES, 0),
         is_elastic=id in snapshot.memory.elastic,
-        # what the job printed is left out: only its user and admins may read that
+        # What the job printed is left out: only its user and admins may read that.
         lines=job_lines(id, snapshot.memory, look.draft),
         events=tuple(_events(look, id)),
     )

@@ -1,4 +1,4 @@
-"""The data that all pages of one moment share: the snapshot, the verdict on each node, and pages already made.
+"""Keep the data that all pages of one moment share: the snapshot, the verdict on each node, and pages already made.
 
 The filters and the page number of an address are read here, too.
 """
@@ -24,11 +24,11 @@ from steward.workflows.snapshot import Snapshot
 T = TypeVar("T")
 _LEAST_S = 2.0
 _LARGE = 1000
-"""Above this number of nodes a new look is made every `_LEAST_S` at most, however often the head decides."""
+"""In a cluster of more nodes a new look is made every `_LEAST_S` at most, however often the head decides."""
 _MOST_KEPT = 64
 _LONGEST = 100
 WORDS = ("q", "state", "check", "user", "place", "node", "job", "kind", "level", "month", "partition")
-"""The query parameters of a page, beside the page number."""
+"""The query parameters of a page, besides the page number."""
 _MOST_PAGES = 9999
 
 
@@ -36,7 +36,8 @@ _MOST_PAGES = 9999
 class PageRequest:
     """A request for a page.
 
-    `name` is from the path, `said` holds the parameters of WORDS with their values, each bounded; `page` counts from 1.
+    `name` is from the path; `said` are the parameters of WORDS with their values, bounded in length; `page` counts from
+    1.
     """
 
     name: str = ""
@@ -46,7 +47,7 @@ class PageRequest:
     @staticmethod
     def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "PageRequest":
         """Return the request of an address; unknown or invalid parameters are ignored."""
-        # an old bookmark still shows its page
+        # An old bookmark must still show its page.
         said = ((word, one_line(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
         number = query.get("page", "")
         page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGES)) else 1
@@ -92,8 +93,8 @@ class Paged(Generic[T]):
 class Look:
     """The data of one moment.
 
-    `ground` holds results that earlier looks computed from records which are unchanged; `kept` holds finished pages by
-    request.
+    `ground` keeps results that earlier looks computed from records that did not change since; `kept` has finished pages
+    by request.
     """
 
     source: Source
@@ -104,7 +105,7 @@ class Look:
 
     @cached_property
     def draft(self) -> Draft:
-        """The draft of this look; read-only."""
+        """The draft of this look, which is only read."""
         return Draft(self.snapshot.seen, self.source.want, self.snapshot.memory, self.now, self.ground)
 
     @cached_property
@@ -113,7 +114,7 @@ class Look:
 
     @cached_property
     def places(self) -> Mapping[str, list[NodeName]]:
-        """The nodes by place: a node's place is its instance group, or else the set of its partitions."""
+        """The nodes by place: the place of a node is its instance group, or else its set of partitions."""
         found: defaultdict[str, list[NodeName]] = defaultdict(list)
         slots = self.snapshot.memory.slots
         titles: dict[frozenset[str], str] = {}
@@ -143,14 +144,14 @@ class Look:
 
 
 class PageLooks:
-    """The present look, shared by all readers; safe to use from several threads."""
+    """The present look, shared by all readers. Thread-safe."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._lock, self._ground = source, threading.Lock(), FactCache()
         self._look: Look | None = None
 
     def page(self, key: Any, made: Callable[[Look], str]) -> str:
-        """Return a page, made once per look for all readers.
+        """Return a page, made once in a look for all readers.
 
         Raises Retryable before the head's first cycle has ended.
         """
@@ -164,7 +165,7 @@ class PageLooks:
             return look.kept[key]
 
     def apart(self) -> Look:
-        """Return a look that is not shared, so that no other page waits for it. Raises as `page` does."""
+        """Return a look that is not shared, so that no other page waits for this one. Raises as `page` does."""
         return Look(source=self._source, snapshot=self._source.snapshot(), now=self._source.clock.now())
 
     def _present(self) -> Look:

@@ -30,7 +30,7 @@ from steward.views.node_verdict import NodeVerdict, Word, node_verdict
 
 Json = dict[str, Any]
 WRONG = frozenset({Word.LOST, Word.DEGRADED, Word.HELD, Word.SUSPECT, Word.REPORT_ONLY})
-"""Verdicts that need a person's attention."""
+"""The verdicts that need a person's attention."""
 _ALL_NAMED, _NAMED = 64, 60
 _NONE = ""
 _PLAIN = {word: f'<i class="{css(word.value)}">{SIGNS[word.value]}</i>' for word in Word} | {Word.FINE: "<i></i>"}
@@ -49,8 +49,8 @@ class Legend:
 class Place:
     """The grid of the nodes of one group, or of the same partitions.
 
-    `names` is the list of the cells' nodes in Slurm's notation, in the order of the cells; empty if no list keeps their
-    order.
+    `names` lists the nodes of the cells in Slurm's notation, in the order of the cells; empty if such a list would
+    change their order.
     """
 
     title: str
@@ -90,15 +90,14 @@ class JobOnNode:
     began: float | None
     ended: float | None
     is_ours: bool
-    """The job opted in."""
+    """Whether the job opted in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneNode:
     """One node.
 
-    `checks` are those that failed or are unknown, failed ones first; `quiet` passed; `idle` did not run or do not
-    apply.
+    `checks` failed or are unknown, the failed ones first; `quiet` passed; `idle` did not run or do not apply.
     """
 
     name: NodeName
@@ -125,10 +124,9 @@ def legend(look: Look) -> tuple[Legend, ...]:
 
 
 def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
-    """Return the grid of these nodes, one cell each; in a large place only the first nodes not fine are labelled."""
+    """Return the grid of these nodes, one cell each; a large place names only the first nodes not fine."""
     order, folded = _in_order(frozenset(names))
     verdicts, nodes = look.verdicts, look.snapshot.seen.nodes
-    # With many nodes only the first ones that are not fine are named.
     all_named, left, odd = len(order) <= _ALL_NAMED, _NAMED, 0
     cells: list[str] = []
     for name in order:
@@ -147,9 +145,9 @@ def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
 
 @lru_cache(maxsize=64)
 def _in_order(names: frozenset[NodeName]) -> tuple[tuple[NodeName, ...], str]:
-    """Return the names in the order of their folded list, and that list; the page's script unfolds it again.
+    """Return the names in the order of their folded list, and that list, which the page's script unfolds again.
 
-    If the folded list cannot be unfolded to the same names, return them in natural order with an empty list.
+    If the folded list does not unfold to the same names, they are in natural order and the list is empty.
     """
     folded = fold(names)
     try:
@@ -202,7 +200,7 @@ def _chosen(look: Look, asked: PageRequest) -> list[NodeName]:
 
 
 def _listed(text: str) -> frozenset[str]:
-    """Return the nodes of a list such as `n[1-3],n7`; empty if the text is not a list, or is too long a list."""
+    """Return the nodes of a list such as `n[1-3],n7`; empty if the text is no such list or too long a one."""
     try:
         return frozenset(unfold(text, _MOST_LISTED))
     except ValueError:
@@ -270,7 +268,7 @@ def _events(look: Look, name: NodeName) -> list[Event]:
 
 
 def _jobs(name: NodeName, runs: Iterable[Run], look: Look) -> tuple[JobOnNode, ...]:
-    """Return the node's active jobs, then its past runs of jobs that opted in, each the newest first."""
+    """Return the node's active jobs, then its past runs of jobs that opted in, the newest of each first."""
     here = look.jobs_on.get(name, ())
     ids = {job.id for job in here}
     past = sorted((run for run in runs if run.job not in ids), key=lambda run: -run.started)

@@ -98,16 +98,15 @@ def overview(look: Look, _asked: PageRequest) -> OverviewPage:
 
 def _events(look: Look) -> tuple[Event, ...]:
     """Return the last events, newest first; none if the store cannot be read."""
-    # the page is needed most when the store is broken, and must not fail with it
+    # The page is needed most when the store is broken: it must not fail with the store.
     try:
         return tuple(event for _, event in reversed(look.source.store.events(limit=_EVENTS)))
-    # The page is needed most when the store fails.
     except PortError:
         return ()
 
 
 def _alerts(status: Json, stands: str) -> Iterable[Alert]:
-    """Yield warnings about the whole page or all repairs: an old picture, paused or switched-off actions."""
+    """Yield warnings about the whole page or all repairs: an old picture, actions that are paused or switched off."""
     if stands:
         text = f"{stands[0].upper()}{stands[1:]}. What is shown here is the last picture before that."
         yield Alert(level="error", text=text)
@@ -122,7 +121,7 @@ def _alerts(status: Json, stands: str) -> Iterable[Alert]:
 
 
 def _box(id: str, title: str, parts: Sequence[tuple[Sequence[T], Callable[[T], Line]]], more: str, none: str) -> Box:
-    """Return a box filled from each part in turn; only the lines shown are made."""
+    """Return a box filled from each part in turn; a line is made only if it is shown."""
     lines: list[Line] = []
     for every, line in parts:
         lines += [line(one) for one in every[: _ROWS - len(lines)]]

@@ -17,7 +17,7 @@ _MONTHS = 12
 class ReportPage:
     """The report of one month.
 
-    Sums are as in `GET /v1/report`. `months` are those that can be chosen, the newest first.
+    Sums are as in `GET /v1/report`. `months` are those to choose from, the newest first.
     """
 
     asked: PageRequest
@@ -32,7 +32,7 @@ class ReportPage:
 
 
 def report(look: Look, asked: PageRequest) -> ReportPage:
-    """Return the report of one month (UTC), by default the present one. Raises HTTPException for an invalid month."""
+    """Return the report of one month (UTC), by default the present one. Raises HTTPException for a bad month."""
     months = _months(look.now)
     month = asked.word("month") or months[0]
     try:

@@ -43,7 +43,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A node's finding of a check. `since` is in Unix seconds."""
+    """A node's bad or unknown finding of a check. `since` is in Unix seconds."""
 
     node: str
     severity: str
@@ -80,7 +80,7 @@ class Doing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The planned actions. `held` says why none of them is carried out; empty if they are."""
+    """The planned actions. `held` says why none of them is carried out now; empty if they are."""
 
     actions: Paged[Doing]
     held: str

@@ -1,4 +1,4 @@
-"""Verdicts, times and lists of nodes in the notation of the pages."""
+"""Show verdicts, times and lists of nodes in the notation of the pages."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -26,14 +26,14 @@ SIGNS: Mapping[str, str] = MappingProxyType(
         Word.FINE.value: "✓",
     }
 )
-"""The sign of each verdict, for readers who do not distinguish colours; the most urgent verdict first."""
+"""The sign of each verdict, for readers who do not distinguish colours; the most urgent verdict comes first."""
 URGENCY = MappingProxyType({Word(word): rank for rank, word in enumerate(SIGNS)})
 _MOST_FOLDED = 300
 _COMMAND = re.compile(r"`([^`]+)`")
 
 
 def css(word: str) -> str:
-    """Return a verdict or a level as a CSS class."""
+    """Return the CSS class of a verdict or a level."""
     return word.replace(" ", "-")
 
 
