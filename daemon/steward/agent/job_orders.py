@@ -39,7 +39,7 @@ class StepdsPort(Protocol):
         """Kill and return slurmstepds of the user's job without a task, begun before `before` (Unix s, this node's)."""
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
-        """Rename and return the files of a killed slurmstepd of this step, at which the step's next one would fail.
+        """Rename and return a killed slurmstepd's files of this step, on which the step's next slurmstepd would fail.
 
         Renames nothing after `until` (monotonic s), because the step has begun by then.
         """
@@ -56,7 +56,7 @@ class LostRunCleanup:
         skew_s: Callable[[], float | None],
         threads: Callable[[], Threads],
     ) -> None:
-        """Take `threads`, which makes a pool for each user: memory of a user's processes may hang who reads it."""
+        """Take `threads`, which makes a pool for each user: reading a user's processes may hang."""
         self._stepds = stepds
         self._opted = opted
         self._skew_s = skew_s
@@ -151,7 +151,7 @@ class Stacks:
             return
         if known is None or not known.mode.on:
             log.info("no stacks job=%d why='none of its opted-in processes ran here'", order.job)
-            self._tell(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
+            self._post(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
             return
         self._tasks.begin(order.job, self._collect(order, known))
 
@@ -167,9 +167,9 @@ class Stacks:
         except (PortError, OSError) as error:
             text = f"the agent of {self._node} failed to read the stacks: {cause_and_file(error)}\n"
         log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
-        self._tell(order, text)
+        self._post(order, text)
 
-    def _tell(self, order: CollectStacks, text: str) -> None:
+    def _post(self, order: CollectStacks, text: str) -> None:
         """Post the text to the head, even if it only says that there are no stacks: the head waits for an answer."""
         for frame in bundle_frames(order.name, text):
             self._head.post(frame)

@@ -53,19 +53,19 @@ class DeepDesk:
         if line.node != self._node:
             log.warning("deep refused run=%s why='it is of the node %s'", line.run, line.node)
             return None
-        self._keep(self._with(line))
+        self._keep(self._updated(line))
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the reports for a newly connected head."""
         return tuple(deep_frame(one) for one in self._reports.values())
 
-    def _with(self, line: DeepLine) -> DeepReport:
+    def _updated(self, line: DeepLine) -> DeepReport:
         known = self._reports.get(line.run) or DeepReport(run=line.run, node=self._node)
         at = self._clock.now()
         if line.measure is None:
             return replace(known, progress=line.progress, is_done=line.is_done or known.is_done, at=at)
-        measures = [one for one in known.measures if _what(one) != _what(line.measure)]
+        measures = [one for one in known.measures if _subject(one) != _subject(line.measure)]
         if len(measures) >= MAX_MEASURES:
             passed = (at for at, one in enumerate(measures) if one.outcome is Outcome.PASSED)
             del measures[next(passed, 0)]
@@ -82,7 +82,7 @@ class DeepDesk:
             log.warning("deep measures not saved why=%r", str(error))
 
 
-def _what(measure: Measure) -> tuple[str, NodeName, NodeName | None]:
+def _subject(measure: Measure) -> tuple[str, NodeName, NodeName | None]:
     """Return the subject of a measure: a second measure of the same subject replaces the first."""
     return measure.check, measure.node, measure.partner
 

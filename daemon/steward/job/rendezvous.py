@@ -65,7 +65,7 @@ class StewardRendezvous(RendezvousHandler):
                 signal.signal(number, self.notice)
 
     def notice(self, number: int, _: FrameType | None) -> None:
-        """Handle a replica's signal: report that Slurm reclaims its node; end torchrun on a later one, or without a coordinator."""
+        """Handle a replica's signal: give notice that Slurm reclaims its node; end torchrun on a later one."""
         again = self.link.leaves and time.monotonic() - self.noticed_at > AGAIN_S
         if again or not self.link.is_led:
             raise SignalException(f"torchrun got signal {number}", sigval=signal.Signals(number))
