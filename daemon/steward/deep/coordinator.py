@@ -31,7 +31,7 @@ _ROUNDS_AHEAD = 4
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A rank that joined. `address` is empty for rank 0: others use the address at which they found rank 0."""
+    """A rank that joined. `address` is empty for rank 0: each other rank uses the address at which it found rank 0."""
 
     node: NodeName
     address: str
@@ -63,7 +63,7 @@ class Member:
 class PairCoordinator:
     """The coordinator of a run's pairs.
 
-    `nodes` are all nodes of the run. `join` is the time for them to join, `budget` the time for everything.
+    `nodes` are all nodes of the run. `join` is the time for the ranks to join, `budget` the time for everything.
     """
 
     meeting: Meeting
@@ -122,7 +122,7 @@ class PairCoordinator:
 
     async def _measure(self, pair: Pair, seconds: float) -> None:
         driver, server = (self.members[node] for node in pair)
-        if not driver.address:  # only the others know rank 0's address, so rank 0 always drives
+        if not driver.address:  # rank 0's address is not known here, so rank 0 always drives
             driver, server = server, driver
         order = {
             "do": "drive",
@@ -144,12 +144,12 @@ class PairCoordinator:
             end.say({"do": "note", "measures": records})
 
     def _tools(self, one: Member, other: Member, seconds: float) -> list[str]:
-        """Return the tools that both ranks have; none if there is no time for them in this round and two more."""
+        """Return the tools that both ranks have; none if the budget is too short for them in three rounds."""
         both = sorted(one.tools & other.tools)
         return both if self.budget.left_s > 3 * len(both) * (seconds + START_S) else []
 
     def _tell_absent(self) -> None:
-        """Have one rank report the nodes that did not join, as unknown: their absence proves no fault."""
+        """Have one rank report the nodes that did not join, as unknown, because absence proves no fault."""
         absent = [node for node in self.nodes if node not in self.members]
         if not self.members or not absent:
             return

@@ -46,7 +46,7 @@ class Tools:
         """Measure with the tool and return its result for the coordinator."""
         try:
             if tool == RDMA:
-                done = _again(lambda: run([*_rdma(port, seconds), address], timeout_s=seconds + START_S))
+                done = _with_retries(lambda: run([*_rdma(port, seconds), address], timeout_s=seconds + START_S))
                 return {"check": tool, **rdma_found(done.text)}
             done = self._collective(tool, 1, address, port, seconds)
             return {"check": tool, **collective_found(done.text)}
@@ -90,8 +90,8 @@ def _rdma(port: int, seconds: float) -> Sequence[str]:
     return ("ib_write_bw", "-F", "--report_gbits", "-D", str(max(1, int(seconds))), "-p", str(port))
 
 
-def _again(what: Callable[[], Completed]) -> Completed:
-    """Run the command, again if it fails at once: the other end may not listen yet."""
+def _with_retries(what: Callable[[], Completed]) -> Completed:
+    """Run the command; retry a failure within a second, because the other end may not listen yet."""
     for _ in range(_TRIES - 1):
         try:
             return what()

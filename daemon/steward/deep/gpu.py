@@ -61,7 +61,7 @@ def _torch(here: MeasureMaker, budget: Budget, torch: TorchRunner) -> list[Measu
 
 
 def judge_gpus(here: MeasureMaker, text: str, seconds: float) -> list[Measure]:
-    """Judge the child's output, an object a line: the slowest GPU counts, and any GPU with wrong results fails."""
+    """Judge the lines of `torch_child`, by check: the slowest GPU counts, and a GPU with wrong results fails."""
     found = [one for line in text.splitlines() if isinstance(one := _loaded(line), Mapping)]
     trouble = next((str(one["error"]) for one in found if "error" in one), "")
     if trouble:
@@ -101,7 +101,7 @@ class _Result:
 
 
 def judge_dcgm(here: MeasureMaker, text: str, level: int, seconds: float) -> Measure:
-    """Judge DCGM's answer: FAILED only if a test of hardware failed; UNKNOWN if its set-up failed or no test passed."""
+    """Judge DCGM's answer: FAILED if a test of hardware failed; UNKNOWN if only a set-up failed, or no test passed."""
     results = list(_results(text))
     failed = [one for one in results if one.status == "fail"]
     hard = [one for one in failed if not one.is_set_up]

@@ -15,7 +15,7 @@ from steward.model.deep import Measure
 BLOCK = 8 << 20
 _PIECE = 1 << 20
 _KEPT_FREE = 0.15
-"""The share of the machine's memory to leave free in any case: other programs may grow while this one runs."""
+"""The share of the machine's memory to leave free, because other programs may grow meanwhile."""
 _FILL_SHARE = 0.3
 """The share of the time for allocating memory; the rest is for the patterns."""
 _WRITE_SHARE = 0.4
@@ -45,7 +45,7 @@ def check_memory(here: MeasureMaker, budget: Budget, *, share: float, most_bytes
     workers = min(len(os.sched_getaffinity(0)), wanted // BLOCK)
 
     held: list[Block] = []
-    """Freed when its process ends, after the answer: freeing gigabytes takes seconds on a busy machine."""
+    """Kept until the worker ends: freeing gigabytes takes seconds, for which the answer must not wait."""
 
     def work(number: int, mine: Budget) -> dict[str, float | str]:
         held.extend(allocate(wanted // workers, mine.part(_FILL_SHARE)))
@@ -69,15 +69,15 @@ def allocate(size: int, budget: Budget) -> list[Block]:
 
 
 def check_patterns(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
-    """Write each pattern to all blocks, then read them back, within the budget also on a slow machine.
+    """Write each pattern to all blocks, then read the blocks back, until the budget is spent.
 
-    `blocks` in the answer counts those that were read back.
+    `blocks` in the answer is how many blocks were read back.
     """
-    # All are written before any is read: no cache is large enough to answer in place of the memory.
+    # All blocks are written before any is read, so that reads come from the memory and not from a cache.
     wrong, moved, spent, passes, kept = 0, 0, 0.0, 0, 0
     while blocks and (budget.left_s > 0 or passes == 0):
         pattern = _pattern(passes)
-        began = time.process_time()  # not the clock: other programs do not make the memory slower
+        began = time.process_time()  # CPU time: the load of other programs must not count
         written = 0
         for block in _in_time(blocks, budget.part(_WRITE_SHARE)):
             _write(block, pattern)

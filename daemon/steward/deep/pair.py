@@ -28,7 +28,7 @@ class TransferPace:
         return TransferPace(mbps=None if self.mbps is None else self.mbps / streams)
 
     def send(self, sock: socket.socket, seconds: float, most_bytes: int) -> int:
-        """Send for `seconds`, and return the number of bytes given to the kernel; end early if the peer takes none."""
+        """Send for `seconds`, less if the peer takes no bytes; return the number of bytes given to the kernel."""
         data = memoryview(bytes(self._chunk()))
         began, sent = time.monotonic(), 0
         sock.settimeout(seconds + 1.0)
@@ -73,7 +73,7 @@ MAX_CONNECTIONS = 64
 class PairServer:
     """The server of one rank for its partners; listens until `close`.
 
-    The first line of a connection says what to do, for at most `MAX_SECONDS`.
+    The first line of a connection is the request, which is served for at most `MAX_SECONDS`.
     """
 
     def __init__(self, token: str, pace: TransferPace, tools: Tools) -> None:
@@ -105,13 +105,13 @@ class PairServer:
         try:
             with sock:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._do(LineSocket(sock))
+                self._answer(LineSocket(sock))
         except (NoPeer, Failed, OSError, ValueError, TypeError):
             return  # the driver reports how the measurement ended
         finally:
             self._slots.release()
 
-    def _do(self, lines: LineSocket) -> None:
+    def _answer(self, lines: LineSocket) -> None:
         asked = lines.receive(HEADER_S)
         if not hmac.compare_digest(str(asked.get("token")).encode(), self._token.encode()):
             return
@@ -177,7 +177,7 @@ def connect(peer: Partner, what: str, **more: object) -> LineSocket:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     lines = LineSocket(sock)
     lines.send({"token": peer.token, "do": what, **more})
-    lines.receive(CONNECT_S)  # the partner is ready: further bytes are not taken for the rest of the request
+    lines.receive(CONNECT_S)  # ready: the partner does not take bytes from here on for a part of the request
     return lines
 
 

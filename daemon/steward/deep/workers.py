@@ -1,6 +1,6 @@
-"""The processes of a deep check: one on each core for the same work, and one for PyTorch.
+"""The child processes of a deep check: one on each core for the same work, and one for PyTorch.
 
-A process of its own can be killed when its time budget is spent.
+Unlike a thread, a process can be killed when its time budget is spent.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class TorchRunner:
-    """Starts PyTorch's measures in a process of their own.
+    """A starter of PyTorch's measures in a separate process.
 
     `python` is the interpreter, which needs PyTorch and Steward's package; empty means our own, if it has PyTorch.
     """
@@ -135,7 +135,7 @@ def _read(children: list[_Child], until: float) -> None:
 
 def _end(child: _Child) -> WorkerAnswer:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(child.pid, signal.SIGKILL)  # not reaped yet: the number is still its own
+        os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the process id cannot be another's
     _, status = os.waitpid(child.pid, 0)
     os.close(child.pipe)
     try:

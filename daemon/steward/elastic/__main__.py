@@ -14,7 +14,7 @@ from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import SILENT_S, Coordinator
 
 MOST_LOG = 128 * 1024
-"""Each connection of a stranger writes a line, and the folder is in a place that the jobs of the node share."""
+"""A small limit: every refused connection writes a line, and all jobs of the node share the disk of the folder."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The deadlines of an elastic run, and the limit of generations that begin without an order."""
+"""The deadlines of an elastic run, and the limit for generations that begin without an order of the head."""
 
 from collections import deque
 
@@ -18,20 +18,17 @@ MOST_ALONE = 16
 
 
 class RestartLoopDetector:
-    """The recent generations that began without an order.
+    """A count of the recent generations that began without an order of the head.
 
-    Each has a cause (a node that is lost or has to leave), and such causes are rare. If there are many, each generation
-    causes the next.
+    Their causes (a node that is lost or must leave) are rare. If there are many, each generation causes the next.
     """
 
     def __init__(self) -> None:
         self.begun: deque[float] = deque()
 
     def is_loop(self, now: float, nodes: int, *, is_ordered: bool) -> bool:
-        """Count a generation that begins now, and return whether the run restarts in a loop.
-
-        The job must fail then, and be resumed like any other, instead of restarting for ever.
-        """
+        """Count a generation that begins now, and return whether the run restarts in a loop."""
+        # In a loop the job must fail and be resumed like any other, instead of restarting for ever.
         if is_ordered:
             self.begun.clear()
             return False

@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
 
 
 def _in_background(run: SetupDir) -> int:
-    """Start the setup in the background; return 0 if it has begun or was over, 1 (with the reason on stderr) if not."""
+    """Start the setup in the background; return 0 if it has begun or was over, else 1, with the reason on stderr."""
     if run.job() is None:
         print(f"{run.path} holds no order for a setup", file=sys.stderr)
         return 1
@@ -52,7 +52,7 @@ def _in_background(run: SetupDir) -> int:
 
 
 def _detach(run: SetupDir) -> None:
-    """Move into a session of its own, with a log for crashes; SIGTERM ends the runner in good order."""
+    """Start a new session, log crashes, and have SIGTERM raise SystemExit."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     log = os.open(run.crash_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
