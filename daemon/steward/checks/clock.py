@@ -39,7 +39,7 @@ CLOCK = Check(
 """The node's clock against the head's: MUNGE refuses credentials when they are minutes apart."""
 
 _DAEMONS = frozenset({"chronyd", "ntpd", "ntpd-rs", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys"})
-"""As the kernel names processes: 15 characters."""
+"""The process names of time daemons, cut to 15 characters as the kernel does."""
 
 
 def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

@@ -56,10 +56,10 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         overall = str(body[_OVERALL]["value"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return unknown(f"dcgmi health: rc={raw.returncode} {said[:200]}")
-    return _told(overall, list(_incidents(body, ())))
+    return _judge_incidents(overall, list(_incidents(body, ())))
 
 
-def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Judgement:
+def _judge_incidents(overall: str, incidents: list[tuple[str, str, str, str]]) -> Judgement:
     """Return the verdict on DCGM's answer; the worst incident decides."""
     if overall == "Healthy" and not incidents:
         return passed("DCGM sees nothing wrong")

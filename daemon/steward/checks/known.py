@@ -37,16 +37,16 @@ OWN_MODES: Mapping[str, str] = {
 
 
 _NUMBERS = frozenset(one.name for one in SETTINGS.values() if isinstance(one, Threshold))
-"""Of these a table may say which nodes have which number."""
+"""The settings that a table may set differently for some nodes."""
 
 
 def limits_of(tables: Mapping[str, Any]) -> Limits:
-    """Return what the tables say; `problems` finds nothing wrong with them."""
+    """Return the limits in the tables, which `problems` has found valid."""
     values: dict[str, Any] = {name: value for name, value in leaves(tables, _NUMBERS) if value != {}}
     by_node = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     found: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in values.items()}
     modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
-    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
+    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # for lines and files without their own table
     said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}") and name not in by_node}
     return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said), by_node=MappingProxyType(by_node))
 

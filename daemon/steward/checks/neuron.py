@@ -76,7 +76,7 @@ def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts,
 
 def _ecc(found: dict[str, int], facts: Facts, past: Past) -> Judgement:
     """Judge the ECC counters."""
-    # Errors called repairable are repaired by the device at its next reset.
+    # The device repairs the errors called repairable at its next reset.
     bad = {name: count for name, count in found.items() if count}
     lasting = {name: count for name, count in bad.items() if not name.endswith(_REPAIRABLE)}
     told = ", ".join(f"{name}: {count}" for name, count in list((lasting or bad).items())[:8])
@@ -109,7 +109,7 @@ COUNT = Check(
     default_mode="drain",
     every_s=EVERY_S,
     confirm_s=15.0,
-    bad_for_s=120.0,  # a driver that is loaded anew takes its devices away for a minute
+    bad_for_s=120.0,  # a reloaded driver takes its devices away for a minute
     title="Neuron device vanished",
     source="sysfs",
     settings=(EXPECTED,),
@@ -128,7 +128,7 @@ EXEC = Check(
     probes=probes,
     judge=_of_counts(_HW_ERROR, _exec),
     readings=readings,
-    default_mode="report",  # the runtime of a job counts here: a user may write what he likes
+    default_mode="report",  # the runtime in a user's job writes these counts: a user can fake them
     every_s=EVERY_S,
     title="Executions on a Neuron device ended with a hardware error",
     source="sysfs",

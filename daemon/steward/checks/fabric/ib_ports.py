@@ -33,7 +33,7 @@ def _is_linked(port: Port) -> bool:
 
 
 def note_of(is_up: Callable[[Port], bool]) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
-    """Note which ports are up, and since when."""
+    """Return the `note` function that notes which ports are up, and since when."""
 
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
         return links.follow({port.name: is_up(port) for port in ports(raws[0]) if port.state is not None}, past)

@@ -12,7 +12,7 @@ MARGIN = Threshold(
     name="gpu.temp.margin_c", default=0, unit="C", text="Bad within this many degrees of the slowdown.", high=100
 )
 LOOKS = 6
-"""Bad if slowed down, or power-braked, in so many looks of the last ten minutes."""
+"""A GPU is bad if slowed down, or power-braked, in this many looks of the last ten minutes."""
 HARDWARE_SLOWDOWN = 0x8 | 0x20 | 0x40
 """NVML's clock reasons: HW slowdown, SW thermal, HW thermal. The power cap (0x4) is normal."""
 POWER_BRAKE = 0x80
