@@ -16,7 +16,7 @@ from steward.model.mark import Mark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainNode(Action):
-    """Take a node out for new jobs, with our mark as reason."""
+    """Drain a node, with Steward's mark as reason."""
 
     node: NodeName
     mark: Mark
@@ -24,7 +24,7 @@ class DrainNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownNode(Action):
-    """Drain a node, then set it DOWN: its jobs are requeued or lose the node. Only with our mark on it."""
+    """Drain a node, then set it DOWN: its jobs are requeued or lose the node. Only with Steward's mark on the node."""
 
     node: NodeName
     mark: Mark
@@ -79,7 +79,7 @@ class LaunchInstance(Action):
     slot: Slot
     token: str
     case: CaseId | None = None
-    """None: for a slot of an API group, not for a repair."""
+    """The repair that needs the instance; None: for a slot of an API group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class RebootInstance(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackUpNode(Action):
-    """Run the site's backup (or restore) command for a node; once done for a key it is not run again."""
+    """Run the site's backup (or restore) command for a node, successfully at most once for each key."""
 
     node: NodeName
     instance: InstanceId
@@ -106,7 +106,7 @@ class BackUpNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAtAlarms(Action):
-    """Ask the site's alarm command about these alarms; one that fires is the action's failure, with its name."""
+    """Ask the site's alarm command about these alarms; the action fails, with the alarm's name, if one fires."""
 
     alarms: tuple[str, ...]
 

@@ -77,7 +77,7 @@ class ElasticWords:
         return sizes
 
     def _shares(self, nodes: int) -> bool:
-        """Return whether the batch can be shared over so many nodes."""
+        """Return whether the batch can be shared over `nodes` nodes."""
         return self.values.get("uneven", 1) == 1 or self.values["batch"] % nodes == 0
 
 
