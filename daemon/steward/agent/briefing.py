@@ -140,7 +140,7 @@ class Briefing:
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:
-            await self._threads.call(partial(self._make, line), name="job folder", timeout_s=self._folder_s)
+            await self._threads.call(partial(self._make_folder, line), name="job folder", timeout_s=self._folder_s)
         except (PortError, OSError) as error:
             log.warning("no folder job=%d why=%r", line.job, cause_and_file(error))
             return {}
@@ -148,7 +148,7 @@ class Briefing:
         stacks = self._folders.stacks(line.job, line.uid)
         return {"progress_file": str(progress), "stacks_file": str(stacks)}
 
-    def _make(self, line: OptedLine) -> None:
+    def _make_folder(self, line: OptedLine) -> None:
         # any user may claim that a job of theirs starts: the number of folders is limited for each user
         there = self._folders.of_user(line.uid)
         if line.job not in there and len(there) >= MAX_FOLDERS:

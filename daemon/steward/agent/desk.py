@@ -57,7 +57,7 @@ class Exits:
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
 ROOM_S, LATER_ROOM_S = 0.1, 1.0
-"""Timeouts of `make_room` for a first run, and for one after a run that may have left files. The shim waits longer."""
+"""Timeouts of `make_room` for a first run, and for a later run, which may find files. The shim waits longer."""
 NO_STEP = "unknown"
 _MAX_ID = 120
 """The longest ask id that repeats; the head refuses ids longer than 128."""
@@ -183,7 +183,7 @@ class JobDesk:
             decision.set_result(STOP if is_invalid else (answer, exclude))
 
     def _may_say(self, line: Line, peer: int) -> bool:
-        """Return whether this user may send this line: exits only of slurmstepd, else lines of its own jobs."""
+        """Return whether this user may send this line: exits only if trusted (slurmstepd), else about own jobs."""
         if peer in self._trusted:
             return True
         match line:

@@ -193,7 +193,9 @@ class Elastic:
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the last report on each run."""
-        return tuple(elastic_word_frame(self._word(run)) for run in self._runs.values() if run.base is not None)
+        return tuple(
+            elastic_word_frame(self._current_report(run)) for run in self._runs.values() if run.base is not None
+        )
 
     def hear(self, frame: Frame) -> None:
         """Take an order of the head without blocking: resize a run or submit a replica. Raises Malformed."""
@@ -228,7 +230,7 @@ class Elastic:
             now - self._looked >= self._look_every_s or any(one.base is None for one in self._runs.values())
         ):
             self._looked = now
-            await self._look()
+            await self._look_up_bases()
         for run in [one for one in self._runs.values() if one.base is not None]:
             if run.line.is_open or await run.line.open():
                 run.alone, run.failures = "", 0
@@ -238,7 +240,7 @@ class Elastic:
             if now - run.reported_at >= SAY_EVERY_S:
                 self._report(run)
 
-    async def _look(self) -> None:
+    async def _look_up_bases(self) -> None:
         """Look up each run's base job, and end the runs whose job Slurm does not list here for their user."""
         asked = list(self._runs.values())
         try:
@@ -256,7 +258,7 @@ class Elastic:
     def _end_run(self, run: _Run) -> None:
         if run.base is not None:
             log.info("elastic run over run=%d", run.opted.job)
-            run.word = replace(self._word(run), state=Activity.ENDED)
+            run.word = replace(self._current_report(run), state=Activity.ENDED)
             self._head.post(elastic_word_frame(run.word))
         self._forget(run.opted.job)
         self._save()
@@ -344,7 +346,7 @@ class Elastic:
         if self._runs.get(run.opted.job) is run:
             self._report(run)
 
-    def _word(self, run: _Run) -> ElasticWord:
+    def _current_report(self, run: _Run) -> ElasticWord:
         word = run.word or ElasticWord(
             run=run.opted.job,
             restart=run.opted.restart,
@@ -357,7 +359,7 @@ class Elastic:
 
     def _report(self, run: _Run) -> None:
         run.reported_at = asyncio.get_running_loop().time()
-        self._head.post(elastic_word_frame(self._word(run)))
+        self._head.post(elastic_word_frame(self._current_report(run)))
 
     def _has_room(self, opted: OptedIn) -> bool:
         others = [one.opted.uid for job, one in self._runs.items() if job != opted.job]

@@ -162,7 +162,7 @@ class Stacks:
     async def _collect(self, order: CollectStacks, opted: OptedIn) -> None:
         try:
             text = await self._threads.call(
-                lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
+                lambda: self._text_of_stacks(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:
             text = f"the agent of {self._node} failed to read the stacks: {cause_and_file(error)}\n"
@@ -174,7 +174,7 @@ class Stacks:
         for frame in bundle_frames(order.name, text):
             self._head.post(frame)
 
-    def _look(self, order: CollectStacks, opted: OptedIn) -> str:
+    def _text_of_stacks(self, order: CollectStacks, opted: OptedIn) -> str:
         pids = self._pids(opted)[:_MAX_PROCESSES]
         said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
         if order.signal and order.signal == opted.mode.stacks:

@@ -116,7 +116,7 @@ class KernelWatch:
             for _ in range(_CATCH_UP_BATCHES):
                 if self._source is None or (batch := self._source.read()) is None:
                     return
-                self._take(batch)
+                self._judge_batch(batch)
 
     async def _follow(self, changed: Callable[[], None]) -> None:
         source = self._opens(self._path, self._clock, self._position, self._inode)
@@ -125,7 +125,7 @@ class KernelWatch:
             while True:
                 began = time.thread_time()
                 while (batch := source.read()) is not None:
-                    if self._take(batch):
+                    if self._judge_batch(batch):
                         changed()
                     await asyncio.sleep(_REST * (time.thread_time() - began))
                     began = time.thread_time()
@@ -139,7 +139,7 @@ class KernelWatch:
             self._source = None
             source.close()
 
-    def _take(self, batch: Batch) -> bool:
+    def _judge_batch(self, batch: Batch) -> bool:
         """Judge and keep a batch; have every check look again if lines were lost. Return whether a finding is new."""
         self._position, self._inode = batch.position, batch.inode
         if batch.lost:

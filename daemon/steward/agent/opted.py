@@ -99,7 +99,7 @@ class OptedBook:
 
     def of(self, job: JobId) -> OptedIn | None:
         """Return the claim on the job that counts, as in `that_count`; None if there is none."""
-        first = min(self._of(job), key=lambda one: not one.sure, default=None)
+        first = min(self._claims_on(job), key=lambda one: not one.sure, default=None)
         return None if first is None else first.opted
 
     def by(self, job: JobId, uid: int) -> OptedIn | None:
@@ -109,11 +109,11 @@ class OptedBook:
 
     def is_anothers(self, job: JobId, uid: int) -> bool:
         """Return whether the job is known to be another user's."""
-        return any(one.sure and one.opted.uid != uid for one in self._of(job))
+        return any(one.sure and one.opted.uid != uid for one in self._claims_on(job))
 
     def is_disputed(self, job: JobId) -> bool:
         """Return whether several users claim the job."""
-        return len(self._of(job)) > 1
+        return len(self._claims_on(job)) > 1
 
     def add(self, opted: OptedIn, *, sure: bool = False) -> bool:
         """Add a claim; with `sure` (its user owns the job) forget other users' claims on the job.
@@ -141,15 +141,15 @@ class OptedBook:
             has_detached=opted.has_detached or before.has_detached,
             left=opted.left or before.left,
         )
-        words = {**self._claims, key: _Claim(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
-        self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
+        claims = {**self._claims, key: _Claim(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
+        self._set_claims(_settled(claims, {opted.job: opted.uid} if sure else {}))
         return True
 
     def settle(self, owners: Mapping[JobId, int]) -> None:
         """Confirm the owners of these jobs, and forget other users' claims on them."""
-        words = _settled(self._claims, owners)
-        if words != self._claims:
-            self._keep(words)
+        claims = _settled(self._claims, owners)
+        if claims != self._claims:
+            self._set_claims(claims)
 
     def out_of(self, job: JobId, uid: int) -> Output:
         """Return the output file of the job's script, as this user says."""
@@ -160,7 +160,7 @@ class OptedBook:
         """Keep the output file of the job's current run; ignore that of another run."""
         known = self._claims.get((job, uid))
         if known is not None and known.opted.restart == restart and known.out != out:
-            self._keep({**self._claims, (job, uid): replace(known, out=out)})
+            self._set_claims({**self._claims, (job, uid): replace(known, out=out)})
 
     @property
     def is_crowded(self) -> bool:
@@ -172,14 +172,14 @@ class OptedBook:
 
         The youngest jobs stay: Slurm may not list them yet.
         """
-        words = _settled(self._claims, owners)
-        self._keep({key: one for key, one in words.items() if key[0] in owners or now - one.opted.at < YOUNG_S})
+        claims = _settled(self._claims, owners)
+        self._set_claims({key: one for key, one in claims.items() if key[0] in owners or now - one.opted.at < YOUNG_S})
 
-    def _of(self, job: JobId) -> list[_Claim]:
+    def _claims_on(self, job: JobId) -> list[_Claim]:
         return [one for one in self._claims.values() if one.opted.job == job]
 
-    def _keep(self, words: Mapping[_Key, _Claim]) -> None:
-        kept = _fair_share(sorted(words.values(), key=lambda one: one.opted.at))
+    def _set_claims(self, claims: Mapping[_Key, _Claim]) -> None:
+        kept = _fair_share(sorted(claims.values(), key=lambda one: one.opted.at))
         self._claims = {(one.opted.job, one.opted.uid): one for one in kept}
         self._save.wish()
 
@@ -194,10 +194,10 @@ class OptedBook:
             log.warning("opted jobs not saved why=%r", str(error))
 
 
-def _settled(words: Mapping[_Key, _Claim], owners: Mapping[JobId, int]) -> dict[_Key, _Claim]:
+def _settled(claims: Mapping[_Key, _Claim], owners: Mapping[JobId, int]) -> dict[_Key, _Claim]:
     return {
         (job, uid): replace(one, sure=True) if job in owners else one
-        for (job, uid), one in words.items()
+        for (job, uid), one in claims.items()
         if owners.get(job, uid) == uid
     }
 
@@ -210,12 +210,12 @@ def _fair_share(oldest_first: list[_Claim]) -> list[_Claim]:
     return kept
 
 
-def _oldest_of_crowd(words: list[_Claim], more_than: int) -> _Claim | None:
+def _oldest_of_crowd(claims: list[_Claim], more_than: int) -> _Claim | None:
     """Return the oldest claim of the user with the most claims; None if that user has at most `more_than`."""
-    crowd = Counter(one.opted.uid for one in words).most_common(1)
+    crowd = Counter(one.opted.uid for one in claims).most_common(1)
     if not crowd or crowd[0][1] <= more_than:
         return None
-    return next(one for one in words if one.opted.uid == crowd[0][0])
+    return next(one for one in claims if one.opted.uid == crowd[0][0])
 
 
 def _record(one: _Claim) -> dict[str, Any]:
@@ -265,8 +265,8 @@ class OptedNews:
         self._pace[uid].wish()
 
     def _flush(self, uid: int) -> None:
-        words = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
-        if known := [one for one in words if one is not None]:
+        claims = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
+        if known := [one for one in claims if one is not None]:
             self._tell(known)
 
 
@@ -298,11 +298,11 @@ class Owners:
             return
         if self._inquiry is None and now >= self._asked + EVERY_S:
             self._asked = now
-            self._inquiry = asyncio.get_running_loop().create_task(self._ask())
+            self._inquiry = asyncio.get_running_loop().create_task(self._ask_slurm())
         if self._inquiry is not None:
             await asyncio.wait((self._inquiry,), timeout=PATIENCE_S)
 
-    async def _ask(self) -> None:
+    async def _ask_slurm(self) -> None:
         try:
             self._opted.settle(await self._look.on(self._node))
         except PortError as error:

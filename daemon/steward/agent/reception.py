@@ -53,7 +53,7 @@ class DeepDesk:
         if line.node != self._node:
             log.warning("deep refused run=%s why='it is of the node %s'", line.run, line.node)
             return None
-        self._keep(self._updated(line))
+        self._store(self._updated(line))
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
@@ -71,7 +71,7 @@ class DeepDesk:
             del measures[next(passed, 0)]
         return replace(known, measures=(*measures, line.measure), at=at)
 
-    def _keep(self, report: DeepReport) -> None:
+    def _store(self, report: DeepReport) -> None:
         others = [one for run, one in self._reports.items() if run != report.run]
         newest = sorted(others, key=lambda one: one.at)[-(MAX_RUNS - 1) :]
         self._reports = {one.run: one for one in (*newest, report)}
@@ -120,13 +120,13 @@ class VerdictDesk:
     def serve(self, peer: int) -> bytes:
         """Return the verdict as the last line for the caller."""
         findings = self._findings()
-        worst = max(filter(self._counts, findings), key=lambda one: one.severity.rank, default=None)
+        worst = max(filter(self._refuses_jobs, findings), key=lambda one: one.severity.rank, default=None)
         if worst is not None:
             log.info("verdict bad check=%s severity=%s peer=%d", worst.check, worst.severity.value, peer)
             return bad_line(worst.severity, worst.check, worst.text)
         return FINE if self._known() and any(one.outcome is Outcome.PASSED for one in findings) else UNKNOWN
 
-    def _counts(self, finding: Finding) -> bool:
+    def _refuses_jobs(self, finding: Finding) -> bool:
         return finding.is_bad and finding.scope is Scope.NODE and self._mode(finding.check) == _DRAIN
 
 

@@ -27,7 +27,7 @@ TRAVEL_S = 0.2
 """Seconds of a check-now's budget that are kept for the report's way to the head."""
 MAX_BUDGET_S = 60.0
 GATHER_S = 0.05
-"""The wait for further results after one: checks of one interval end within milliseconds, and share one report.
+"""The wait for more results after the first: checks of one interval end within milliseconds, and share one report.
 
 Events of the kernel log do not wait.
 """
@@ -166,7 +166,7 @@ class Senses:
         """List the site's checks: add the new ones, and drop those whose files are gone."""
         trouble = ""
         try:
-            self._take(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
+            self._set_site_checks(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
         except (PortError, OSError) as error:
             trouble = cause_and_file(error)
         finally:
@@ -174,7 +174,7 @@ class Senses:
             self._listed.set()
         self._set_trouble(trouble)
 
-    def _take(self, site: SiteChecks) -> None:
+    def _set_site_checks(self, site: SiteChecks) -> None:
         self._site = site
         checks = (*self._built_in, *site.checks)
         self._tracks = {check.id: self._tracks.get(check.id) or self._track(check) for check in checks}

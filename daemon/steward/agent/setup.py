@@ -107,7 +107,7 @@ class Setups:
     async def _turn(self) -> None:
         """Read the current setup's report and log; if the setup is over, start the next one."""
         if self._current is not None and not self._is_reported:
-            self._take(await self._blocking(self._look_at(self._current)))
+            self._send_news(await self._blocking(self._look_at(self._current)))
         if self._next is not None and self._report is not None and self._next.token == self._report.token:
             self._next = None
             self._head.post(setup_frame(self._report))
@@ -120,7 +120,7 @@ class Setups:
             )
             self._report_if_new(await self._blocking(lambda: self._begin(order)) or self._failed(order))
 
-    def _take(self, seen: _Seen | None) -> None:
+    def _send_news(self, seen: _Seen | None) -> None:
         if seen is None:
             return
         if seen.report is not None:

@@ -87,6 +87,6 @@ DISK = Check(
     cost_ms=0.1,
     settings=(PATHS, USERS, FULL, CLEAR),
 )
-"""Space and inodes of local file systems."""
+"""The check of space and inodes of local file systems."""
 
 CHECKS: tuple[Check, ...] = (DISK,)

@@ -20,8 +20,8 @@ _SHOWN = 200
 class JobLogSignature:
     """A pattern of a line that hints at the cause of a job's failure.
 
-    `last_word` marks Slurm's own message about the end of the job: it counts before all others, and lines after it come
-    from the job's cleanup.
+    `last_word` marks Slurm's own message about the end of the job: this sign counts first, and lines after it come from
+    the job's cleanup.
     """
 
     sign: str

@@ -115,9 +115,7 @@ def _with_drivers_advice(event: KernelEvent, words: list[KernelEvent]) -> Kernel
         return event
     word = next((one for one in words if _gpu_of(one) == _gpu_of(event) and _is_one_burst(one, event)), None)
     if word is None or event.verdict.severity is Severity.SUSPECT or len(event.times) > 1:
-        return (
-            event  # a suspicion stays a suspicion; a repeated event is worse than the single one that the driver judged
-        )
+        return event  # a suspicion stays one; a repeated event is worse than the one that the driver judged
     verdict = replace(event.verdict, severity=word.verdict.severity, advice=word.verdict.advice)
     return replace(event, verdict=verdict)
 

@@ -58,7 +58,7 @@ MEMORY = Check(
 
 _AVAILABLE = re.compile(r"^MemAvailable:\s+([0-9]{1,15}) kB$", re.MULTILINE)
 MIN_MB = 100.0
-"""Less available memory (MiB) is reported."""
+"""Less available memory than this (MiB) is reported."""
 
 
 def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -81,7 +81,7 @@ FREE = Check(
     source="procfs",
     cost_ms=0.3,
 )
-"""The check of the memory that programs can still get."""
+"""The check of the available memory."""
 
 HUGE_ORDER = 9
 """Blocks of 2^9 pages are the 2 MiB of a huge page."""
@@ -134,7 +134,7 @@ def _edac_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
 
 
 def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
-    """Judge the error counts: any uncorrected error is bad; many corrected ones announce it."""
+    """Judge the error counts: any uncorrected error is bad; many corrected errors announce one."""
     now = _edac_readings(raws)
     if not now:
         return skipped("the kernel counts no memory errors here (no EDAC driver)")

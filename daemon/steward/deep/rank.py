@@ -108,7 +108,7 @@ class _Participant:
             )
         except NoPeer as error:
             return {"error": str(error), "seconds": time.monotonic() - began}
-        return {"seconds": time.monotonic() - began, "found": [*_found(found), *self._by_tools(peer, order)]}
+        return {"seconds": time.monotonic() - began, "found": [*_results_of(found), *self._by_tools(peer, order)]}
 
     def _by_tools(self, peer: Partner, order: dict[str, Any]) -> Iterator[dict[str, object]]:
         for tool in map(str, order.get("tools", ())):
@@ -131,7 +131,7 @@ class _Participant:
             raise NoPeer(f"the first node sent a malformed measure: {error}") from None
 
 
-def _found(numbers: Numbers) -> list[dict[str, object]]:
+def _results_of(numbers: Numbers) -> list[dict[str, object]]:
     text = f"{numbers.there:.0f} there, {numbers.back:.0f} back"
     return [
         {"check": "tcp.bandwidth", "value": min(numbers.there, numbers.back), "unit": "Mbit/s", "text": text},

@@ -81,7 +81,7 @@ class SetupOutput:
         if size - self._read_to > 2 * _CHUNK:  # scripts write faster than we read: skip ahead
             self._read_to = size - _CHUNK
         while self._read_to < size and (chunk := self._read(min(_CHUNK, size - self._read_to))):
-            self._take(chunk)
+            self._distribute(chunk)
         if self._size() > self._begin + MAX_NODE_LOG:
             self._cut()
         self._log.follow()
@@ -97,7 +97,7 @@ class SetupOutput:
             unread = (unread + more)[-2 * _CHUNK :]
         self._read_to = self._begin + MAX_NODE_LOG
         self.file.truncate(self._read_to)
-        self._take(unread)
+        self._distribute(unread)
 
     def _read(self, most: int) -> bytes:
         """Read the next bytes, at most `most`."""
@@ -106,7 +106,7 @@ class SetupOutput:
         self._read_to += len(chunk)
         return chunk
 
-    def _take(self, chunk: bytes) -> None:
+    def _distribute(self, chunk: bytes) -> None:
         self._log.add(chunk)
         text = chunk.translate(_HARMLESS, _DROPPED)
         self._copy_for_head(text)

@@ -61,7 +61,7 @@ class ElasticWords:
         return ElasticWords(text=text, sizes=tuple(sizes), step=0 if len(sizes) > 1 else step or 1, values=values)
 
     def from_base(self, base: int) -> tuple[int, ...]:
-        """Return the sizes of a run whose job has `base` nodes: its own, and those over which its batch can be shared.
+        """Return the sizes of a run whose job has `base` nodes: this one, and larger ones that can share the batch.
 
         Raises ValueError if there is no size to grow to, or too many sizes.
         """

@@ -136,7 +136,7 @@ OPERSTATE = Check(
     settings=(INTERFACES,),
 )
 """The check for interfaces that were up in this boot and are down now. An interface that was never up is not in use.
-One that vanished was given to a guest or taken back by the cloud, which says nothing about the node."""
+An interface that vanished was given to a guest or taken back by the cloud, which is no fault of the node."""
 
 DOWNS = Threshold(
     name="net.carrier.downs_per_hour",

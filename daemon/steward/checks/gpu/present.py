@@ -1,4 +1,4 @@
-"""Whether the GPUs are there, answer, and need no repair by the driver's own word."""
+"""Checks that all GPUs are there, answer, and need no repair according to their driver."""
 
 from collections.abc import Mapping
 from itertools import takewhile
