@@ -176,14 +176,14 @@ class Stacks:
 
     def _text_of_stacks(self, order: CollectStacks, opted: OptedIn) -> str:
         pids = self._pids(opted)[:_MAX_PROCESSES]
-        said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
+        outcome = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
         if order.signal and order.signal == opted.mode.stacks:
-            asked = job_processes.signal_those_who_expect_it(pids, opted.uid, order.signal)
-            said = f"SIG{order.signal} was sent to the {asked.told} of {asked.of} processes that expect it"
-            if asked.told:
+            signalled = job_processes.signal_those_who_expect_it(pids, opted.uid, order.signal)
+            outcome = f"SIG{order.signal} was sent to the {signalled.told} of {signalled.of} processes that expect it"
+            if signalled.told:
                 self._written()
-        head = f"job {order.job} on {self._node}: {len(pids)} processes; {said}\n\n"
-        return _clean(head + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
+        title = f"job {order.job} on {self._node}: {len(pids)} processes; {outcome}\n\n"
+        return _clean(title + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
 
     def _own_stacks(self, opted: OptedIn) -> str:
         """Return the stacks that the tasks wrote themselves: the end of each file."""

@@ -387,12 +387,10 @@ def _take_report(one: _Watched, told: ReportedProgress, now: float) -> None:
 
 
 def _first_number(one: _Watched, told: ReportedProgress, step: int) -> int | None:
-    """Return the number of the run's first step: the job's own, else the first seen of a run that began or went back.
-
-    None: not known.
-    """
+    """Return the number of the run's first step, as reported by the job, else as first seen here; None: not known."""
     if told.first is not None:
         return told.first
+    # else the first step seen of a new run, or after a run went back to a checkpoint
     before = one.found.step
     if before is None:
         return step if one.is_new and one.found.first is None else one.found.first

@@ -53,7 +53,7 @@ class HeadConnection(Outbox, Protocol):
 
 
 class HeadSilence:
-    """The head's silence on one connection, counted in heartbeats: a stall of this process counts as one."""
+    """The head's silence on one connection, in heartbeats, so that a stall of this process counts as one heartbeat."""
 
     def __init__(self, terms: Terms) -> None:
         # ask for few answers: each wakes this agent once more, which may disturb the node's jobs

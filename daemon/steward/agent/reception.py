@@ -61,15 +61,15 @@ class DeepDesk:
         return tuple(deep_frame(one) for one in self._reports.values())
 
     def _updated(self, line: DeepLine) -> DeepReport:
-        known = self._reports.get(line.run) or DeepReport(run=line.run, node=self._node)
+        report = self._reports.get(line.run) or DeepReport(run=line.run, node=self._node)
         at = self._clock.now()
         if line.measure is None:
-            return replace(known, progress=line.progress, is_done=line.is_done or known.is_done, at=at)
-        measures = [one for one in known.measures if _subject(one) != _subject(line.measure)]
+            return replace(report, progress=line.progress, is_done=line.is_done or report.is_done, at=at)
+        measures = [one for one in report.measures if _subject(one) != _subject(line.measure)]
         if len(measures) >= MAX_MEASURES:
             passed = (at for at, one in enumerate(measures) if one.outcome is Outcome.PASSED)
             del measures[next(passed, 0)]
-        return replace(known, measures=(*measures, line.measure), at=at)
+        return replace(report, measures=(*measures, line.measure), at=at)
 
     def _store(self, report: DeepReport) -> None:
         others = [one for run, one in self._reports.items() if run != report.run]

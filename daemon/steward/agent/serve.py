@@ -32,8 +32,8 @@ def start(settings: Path, node: str, log_level: str) -> int:
 
 
 async def _run_until_signal(config: AgentConfig, node: str) -> None:
-    work = asyncio.ensure_future(run_agent(config, node=node))
+    agent = asyncio.ensure_future(run_agent(config, node=node))
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, agent.cancel)
     with contextlib.suppress(asyncio.CancelledError):
-        await work
+        await agent

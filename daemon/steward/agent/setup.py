@@ -139,7 +139,7 @@ class Setups:
         log.info("setup token=%s state=%s step=%r why=%r", report.token, report.state.value, report.step, report.why)
         self._head.post(setup_frame(report))
 
-    # In a thread of their own: a disk that hangs must not delay the heartbeats
+    # In the setup thread: a disk that hangs must not delay the heartbeats
 
     def _recall(self) -> None:
         """Read the last setup of this boot, which an earlier agent process may have begun."""

@@ -156,7 +156,7 @@ class Track:
         self._looked = self._anew = self._wanted = -math.inf
         """The times of the last look that counted (its start), of the last `start_anew` and of the last `look_soon`."""
         self._fresh_from = self._confirms_from = -math.inf
-        """The times from which probes give new answers, and from which a bad look counts beside the last one."""
+        """The times from which probes give new answers, and from which a bad look counts as another one."""
 
     @property
     def finding(self) -> Finding:

@@ -161,13 +161,13 @@ MAX_NEW_PAGES = Threshold(
 
 
 def _of_cards(judge: Callable[[tuple[Card, ...], Facts, Past], Judgement], is_told: Callable[[Card], bool]) -> Judge:
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
+    def judge_raws(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         if not gpus(raws[0]):
             return skipped("no AMD GPU on this node")
         found = tuple(card for card in cards(raws[0]) if is_told(card))
         return judge(found, facts, past) if found else skipped("the driver does not report it")
 
-    return told
+    return judge_raws
 
 
 def _ecc(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:

@@ -45,11 +45,11 @@ def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     used = {path: used_percent(disk) for path, disk in raw.disks.items()}
     full = sorted((path for path in used if used[path] >= limit), key=lambda path: (-used[path], path))
     if full:
-        told = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
+        text = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
         if any(path not in users_can_fill(raw.disks, facts.names(USERS)) for path in full):
-            return failed(told, Severity.DEGRADED, Advice.REPLACE)
+            return failed(text, Severity.DEGRADED, Advice.REPLACE)
         # Users must not be able to get a node drained, and a disk that they filled is no fault of the machine.
-        return failed(f"{told}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
+        return failed(f"{text}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
     fullest = max(used, key=lambda path: used[path])
     return passed(f"fullest: {fullest} {used[fullest]:.0f} %")
 

@@ -151,8 +151,8 @@ def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 def _bad(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Judgement:
     worst = max(counts, key=lambda name: (counts[name], name))
-    told = ", ".join(f"{name.partition('/')[0]} {count:.0f}" for name, count in sorted(counts.items()))
-    return failed(f"{what}: {told}", severity, advice, hardware=worst.partition("/")[0])
+    listed = ", ".join(f"{name.partition('/')[0]} {count:.0f}" for name, count in sorted(counts.items()))
+    return failed(f"{what}: {listed}", severity, advice, hardware=worst.partition("/")[0])
 
 
 EDAC = Check(

@@ -47,8 +47,8 @@ def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 
 def _passed_text(writable: tuple[str, ...], present: tuple[str, ...]) -> str:
-    told = (("writable", writable), ("mounted", present))
-    return "; ".join(f"{word}: {', '.join(paths)}" for word, paths in told if paths)
+    parts = (("writable", writable), ("mounted", present))
+    return "; ".join(f"{word}: {', '.join(paths)}" for word, paths in parts if paths)
 
 
 def mounted(table: str) -> tuple[tuple[str, str], ...]:
@@ -108,11 +108,11 @@ def _judge_shared(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     bad = {path: what for path, what in sorted(mounts.items()) if what}
     if not bad:
         return passed(f"{len(mounts)} shared file systems answer")
-    told = ", ".join(f"{path}: {what}" for path, what in list(bad.items())[:_SHOWN])
+    text = ", ".join(f"{path}: {what}" for path, what in list(bad.items())[:_SHOWN])
     misses = max(_misses_in_a_row(path, past) for path in bad)
     if misses < facts.limit(MISSES):
-        return unknown(f"no answer in {misses} looks, {facts.limit(MISSES):g} are needed: {told}")
-    return failed(told, Severity.DEGRADED, Advice.NONE, scope=Scope.CLUSTER)
+        return unknown(f"no answer in {misses} looks, {facts.limit(MISSES):g} are needed: {text}")
+    return failed(text, Severity.DEGRADED, Advice.NONE, scope=Scope.CLUSTER)
 
 
 def _misses_in_a_row(path: str, past: Past) -> int:

@@ -55,10 +55,10 @@ class CheckStanding:
     def finding(self, check: str) -> Finding | None:
         if self.told is None:
             return None
-        told = self.told.finding(check, self.since)
-        if told.is_quiet:
-            return told
-        return replace(told, passed_at=self.passed_at, good_since=(self.good_since or 0.0) if self.is_bad else 0.0)
+        found = self.told.finding(check, self.since)
+        if found.is_quiet:
+            return found
+        return replace(found, passed_at=self.passed_at, good_since=(self.good_since or 0.0) if self.is_bad else 0.0)
 
 
 def after_look(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:

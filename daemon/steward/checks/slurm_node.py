@@ -68,17 +68,17 @@ def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     if found is None:
         return unknown(no_answer(shown, facts))
     parts = list(_GPU.finditer(found[1]))
-    there = sum(_is_gpu(path, text) for path, text in files.files.items() if not path.startswith("/sys/bus/pci/"))
+    listed = sum(_is_gpu(path, text) for path, text in files.files.items() if not path.startswith("/sys/bus/pci/"))
     if not parts or any(_SLICE.match(part["type"] or "") for part in parts):
         return skipped("Slurm has no whole GPUs on this node")
-    told = sum(int(part["count"]) for part in parts)
-    if not there:
-        return _without_driver(told, files.files)
-    text = f"{there} GPUs are there, Slurm's Gres has {told}"
-    return failed(text, Severity.DEGRADED, Advice.REBOOT) if there < told else passed(text)
+    wanted = sum(int(part["count"]) for part in parts)
+    if not listed:
+        return _without_driver(wanted, files.files)
+    text = f"{listed} GPUs are there, Slurm's Gres has {wanted}"
+    return failed(text, Severity.DEGRADED, Advice.REBOOT) if listed < wanted else passed(text)
 
 
-def _without_driver(told: int, files: Mapping[str, str | None]) -> Judgement:
+def _without_driver(wanted: int, files: Mapping[str, str | None]) -> Judgement:
     """Judge by the PCI bus whether the driver or the GPU is missing, as no driver lists a GPU."""
     classes = {
         path.rpartition("/")[0]: (text or "").strip()[:6] for path, text in files.items() if path[-5:] == "class"
@@ -86,7 +86,7 @@ def _without_driver(told: int, files: Mapping[str, str | None]) -> Judgement:
     vendors = {path.rpartition("/")[0]: (text or "").strip() for path, text in files.items() if path[-6:] == "vendor"}
     shown = [slot for slot, kind in classes.items() if kind[:4] == "0x03" or kind in _ACCELERATORS]
     ours = [slot for slot in shown if vendors.get(slot) in _OURS]
-    text = f"no driver lists a GPU, Slurm's Gres has {told}"
+    text = f"no driver lists a GPU, Slurm's Gres has {wanted}"
     if ours:
         return failed(
             f"{text}, {len(ours)} are on the PCI bus: is the driver loaded?", Severity.DEGRADED, Advice.REBOOT

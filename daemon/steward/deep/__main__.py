@@ -81,30 +81,30 @@ def main(words: Sequence[str], env: Mapping[str, str]) -> int:
     return _TOLD if teller.progress("done", is_done=True) else _NOT_TOLD
 
 
-def _measure(asked: argparse.Namespace, seat: Seat, teller: Teller, budget: Budget) -> None:
-    kinds = asked.kinds
+def _measure(options: argparse.Namespace, seat: Seat, teller: Teller, budget: Budget) -> None:
+    kinds = options.kinds
     if DeepKind.STRESS in kinds:
         mine = budget.part(_STRESS_SHARE) if DeepKind.CONNECTIVITY in kinds else budget
-        check_node(MeasureMaker(seat.node), teller, mine, _stress_limits(asked))
+        check_node(MeasureMaker(seat.node), teller, mine, _stress_limits(options))
     if DeepKind.CONNECTIVITY in kinds:
         limits = PairLimits(
             streams=usual_streams(),
-            most_bytes=asked.tcp_mb << 20,
-            pace=TransferPace(mbps=asked.throttle_mbps),
-            is_tournament=asked.acceptance,
-            tools=Tools(torch=TorchRunner(asked.torch_python)),
+            most_bytes=options.tcp_mb << 20,
+            pace=TransferPace(mbps=options.throttle_mbps),
+            is_tournament=options.acceptance,
+            tools=Tools(torch=TorchRunner(options.torch_python)),
         )
         check_pairs(seat, teller, budget, limits)
 
 
-def _stress_limits(asked: argparse.Namespace) -> StressLimits:
+def _stress_limits(options: argparse.Namespace) -> StressLimits:
     return StressLimits(
-        memory_share=asked.memory_share,
-        memory_bytes=asked.memory_mb << 20,
-        disk_folder=asked.disk_dir,
-        disk_bytes=asked.disk_mb << 20,
-        torch=TorchRunner(asked.torch_python),
-        dcgm_level=asked.dcgm_level,
+        memory_share=options.memory_share,
+        memory_bytes=options.memory_mb << 20,
+        disk_folder=options.disk_dir,
+        disk_bytes=options.disk_mb << 20,
+        torch=TorchRunner(options.torch_python),
+        dcgm_level=options.dcgm_level,
     )
 
 

@@ -71,13 +71,13 @@ def rdma_found(text: str) -> dict[str, object]:
 def collective_found(text: str) -> dict[str, object]:
     for line in text.splitlines():
         try:
-            said = json.loads(line)
+            result = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and "value" in said:
-            if said.get("wrong"):
-                return {"outcome": "failed", "text": f"{said['wrong']} sums were wrong"}
-            return {"value": float(said["value"]), "unit": str(said.get("unit", ""))}
+        if isinstance(result, dict) and "value" in result:
+            if result.get("wrong"):
+                return {"outcome": "failed", "text": f"{result['wrong']} sums were wrong"}
+            return {"value": float(result["value"]), "unit": str(result.get("unit", ""))}
     return {"outcome": "unknown", "text": "the collective printed no result"}
 
 

@@ -51,8 +51,8 @@ def check_memory(here: MeasureMaker, budget: Budget, *, share: float, most_bytes
         held.extend(allocate(wanted // workers, mine.part(_FILL_SHARE)))
         return dict(check_patterns(held, mine))
 
-    told = on_every_core(work, budget, cores=workers)
-    return judge_memory(here, told, time.monotonic() - began)
+    answers = on_every_core(work, budget, cores=workers)
+    return judge_memory(here, answers, time.monotonic() - began)
 
 
 def allocate(size: int, budget: Budget) -> list[Block]:

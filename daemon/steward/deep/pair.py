@@ -112,23 +112,23 @@ class PairServer:
             self._slots.release()
 
     def _answer(self, lines: LineSocket) -> None:
-        asked = lines.receive(HEADER_S)
-        if not hmac.compare_digest(str(asked.get("token")).encode(), self._token.encode()):
+        request = lines.receive(HEADER_S)
+        if not hmac.compare_digest(str(request.get("token")).encode(), self._token.encode()):
             return
-        seconds = min(float(asked.get("seconds", 10.0)), MAX_SECONDS)
+        seconds = min(float(request.get("seconds", 10.0)), MAX_SECONDS)
         lines.send({"ready": True})
-        match asked.get("do"):
+        match request.get("do"):
             case "echo":
                 _echo(lines.sock)
             case "sink":
                 got, took = self._pace.receive(lines.sock, seconds + HEADER_S)
                 lines.send({"bytes": got, "seconds": took})
             case "source":
-                self._pace.send(lines.sock, seconds, int(asked.get("bytes", 0)))
+                self._pace.send(lines.sock, seconds, int(request.get("bytes", 0)))
             case "tool":
                 port = free_port()
                 lines.send({"port": port})
-                self._tools.serve(str(asked.get("tool")), port, seconds)
+                self._tools.serve(str(request.get("tool")), port, seconds)
 
 
 def _echo(sock: socket.socket) -> None:
@@ -210,6 +210,8 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
+    """A transfer in one direction over parallel connections."""
+
     peer: Partner
     what: str
     seconds: float

@@ -71,6 +71,8 @@ def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) 
 
 @dataclass(frozen=True, slots=True)
 class _Participant:
+    """One rank in the run, which carries out the orders of rank 0's coordinator."""
+
     here: MeasureMaker
     teller: Teller
     lines: LineSocket

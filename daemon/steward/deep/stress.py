@@ -126,9 +126,9 @@ def _stress_ng(here: MeasureMaker, tool: str, budget: Budget) -> Measure:
         done = run(argv, timeout_s=seconds + 1.0, check=False, max_bytes=1 << 20)
     except Failed as error:
         return here.unknown("cpu.stress_ng", str(error), seconds)
-    said = [line for line in (done.text + done.error_text).splitlines() if "fail:" in line]
-    if done.returncode == _NG_FAILED and said:
-        return here.bad("cpu.stress_ng", said[0].strip(), seconds=done.seconds)
+    failures = [line for line in (done.text + done.error_text).splitlines() if "fail:" in line]
+    if done.returncode == _NG_FAILED and failures:
+        return here.bad("cpu.stress_ng", failures[0].strip(), seconds=done.seconds)
     if done.returncode != 0:
         return here.unknown("cpu.stress_ng", f"stress-ng ended with status {done.returncode}", done.seconds)
     return here.good("cpu.stress_ng", done.seconds, "s", "stress-ng --verify", done.seconds)

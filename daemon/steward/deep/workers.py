@@ -93,8 +93,8 @@ def on_every_core(work: Work, budget: Budget, *, cores: int | None = None) -> li
     try:
         _read(children, budget.until + GRACE_S)
     finally:
-        told = [_end(child) for child in children]
-    return told
+        answers = [_end(child) for child in children]
+    return answers
 
 
 def _start(work: Work, number: int, core: int, budget: Budget) -> _Child:

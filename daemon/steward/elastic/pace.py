@@ -5,16 +5,24 @@ from collections import deque
 PATIENCE_S = 3600.0
 """How long to wait for a save that is not urgent."""
 GATHER_S = 90.0
+"""How long the nodes of the next generation may take to stop their processes."""
 START_S = 300.0
+"""How long a generation may start before it counts as running without a report."""
 LOST_S = 1.0
+"""How long a lost agent may take to come back."""
 WAITING_S = 60.0
+"""How long a run may wait for nodes before the job fails."""
 FIRST_S = 600.0
+"""The same before the first generation."""
 VERDICT_S = 8.0
+"""How long failed processes wait for the verdict: the loss of a node, their likely cause, may be found meanwhile."""
 RESTORE_S = 10.0
+"""How long members may take to come back after a restart of the coordinator."""
 FINISH_S = 300.0
 """As long as torchrun waits for other nodes when its own processes are done."""
 ALONE_S = 300.0
 MOST_ALONE = 16
+"""More generations than this without an order within `ALONE_S` are a loop, in a run of few nodes."""
 
 
 class RestartLoopDetector:

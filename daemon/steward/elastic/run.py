@@ -46,18 +46,25 @@ class CoordinatedRun:
     target: tuple[str, ...] = ()
     """The nodes that must wait before the next generation forms; empty once it has formed."""
     next_members: tuple[str, ...] | None = None
+    """The members after the change under way; None without a change."""
     next_generation: int = 0
     missing: set[str] = field(default_factory=set)
+    """The members without a connected agent, until they come back or are given up."""
     deadlines: dict[str, float] = field(default_factory=dict)
+    """The name of each wait under way -> its deadline."""
     step: int | None = None
     saved_step: int | None = None
     consumed: int | None = None
     why: str = "no node has joined yet"
     saved_s: float | None = None
+    """How long the last save took, from the order until all had saved."""
     up_s: float | None = None
+    """The time from the stop of the last generation to the first report of the present one."""
     asked_at: float = 0.0
     rest_at: float = 0.0
+    """When the last generation was stopped."""
     alone: RestartLoopDetector = field(default_factory=RestartLoopDetector)
+    """The generations that began without an order of the head."""
     trained: bool = False
     """Whether a training of this job is done. Only the base takes part in the next training, because a replica's script
     would run the first one again."""
@@ -324,8 +331,8 @@ class CoordinatedRun:
     def _gather(self, wanted: Iterable[str], now: float, why: str) -> None:
         """Begin the next generation: stop running processes, and send away nodes that must leave."""
         self.why, self.rest_at = why, now
-        here = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
-        chosen = fitting([peer for peer in here if not peer.leaves], self.base, self.sizes)
+        peers = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
+        chosen = fitting([peer for peer in peers if not peer.leaves], self.base, self.sizes)
         begins = not self.target
         if begins and self.state != "waiting":
             busy = [node for node in self.members if node in self.peers and not self.peers[node].waits]
@@ -377,11 +384,11 @@ class CoordinatedRun:
             self.deadlines["start"] = now + START_S
             self.step = None
             master = ranked[0]
-            round_of = {"generation": self.generation, "world": len(ranked), "members": list(self.members)}
+            common = {"generation": self.generation, "world": len(ranked), "members": list(self.members)}
             for rank, peer in enumerate(ranked):
                 peer.waits, peer.generation = False, self.generation
                 peer.forget_generation()
-                form = {**round_of, "rank": rank, "address": master.address, "port": master.port}
+                form = {**common, "rank": rank, "address": master.address, "port": master.port}
                 self._send(peer.node, form=form)
 
     def _form_from_waiting(self, now: float) -> None:

@@ -21,10 +21,14 @@ from steward.elastic.run import CoordinatedRun
 from steward.model.proof import is_proof, proof
 
 SILENT_S = 5.0
+"""An agent that is silent for this long counts as lost."""
 BEAT_S = 1.0
 HELLO_S = 10.0
+"""How long an agent may take for its hello and proof."""
 IDLE_S = 600.0
+"""The coordinator ends after this time without any connected agent."""
 SAY_AGAIN_S = 5.0
+"""The interval of reports without news to the head."""
 _TICK_S = 0.05
 _MAX_UNSENT = 1 << 20
 _MAX_UNPROVED = 256

@@ -54,7 +54,9 @@ class _Run:
         self.calls = 0
         self.told_at = float("-inf")
         self.gave_up = False
+        """Whether a wait for a resize timed out, so that this process asks for none any more."""
         self.saved: dict[str, Any] | None = None
+        """The report of this process's last save, to be repeated."""
         self.socket: socket.socket | None = None
 
 

@@ -26,8 +26,11 @@ from steward.model.proof import is_proof, proof
 
 BEAT_S = 1.0
 PROOF_S = 5.0
+"""How long the coordinator may take to prove its identity."""
 SILENT_S = 10.0
+"""A coordinator that is silent for this long counts as lost."""
 AGAIN_S = 0.5
+"""The pause between two tries to connect."""
 AWAY_S = 45.0
 """How long to wait for a lost coordinator before the end of processes, perhaps due to another node, counts."""
 ORPHANED_S = 3.0
@@ -107,13 +110,17 @@ class CoordinatorLink:
         self.generation, self.members = 0, list[str]()
         self.form: Line | None = None
         self.waiting: Line | None = None
+        """The message that this node waits for a generation, repeated on each new connection; None: no wait."""
         self.restart = self.leave = self.leaves = self.connected = False
         self.over = self.verdict = self.fail = ""
+        """How this node's processes ended, the coordinator's ruling on that, and why no generation can form."""
         self.away_since, self.ends_at = float("-inf"), float("inf")
         self.words = list[Line]()
+        """The training's messages of this generation but steps, repeated to a restarted coordinator."""
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
         self._port_guard: socket.socket | None = None
+        """Occupies the coordinator's port while the base trains alone."""
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(str(self.folder / WORDS))
         self._inbox.setblocking(False)

@@ -23,7 +23,9 @@ from typing import Any
 from steward.job.elastic_link import IGNORE_SIGNALS, CoordinatorLink, missing, own_address
 
 JOIN_S = 86_400.0
+"""How long a node waits for a generation."""
 ALONE_S = 60.0
+"""How long the base waits for a coordinator before it trains alone."""
 STOP_S = 15.0
 """The time from SIGTERM to SIGKILL."""
 AGAIN_S = 3.0
@@ -43,6 +45,7 @@ class Launcher:
         self.address = own_address(os.environ)
         self.is_replica = self.link.hello["role"] == "replica"
         self.noticed_at: float | None = None
+        """When a replica got its first signal."""
         self.ended_by = 0
         self.processes: list[Process] = []
 
@@ -179,7 +182,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m steward.job.launch", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--ranks", type=int, default=1, metavar="N", help="processes of the command on each node")
     parser.add_argument(
@@ -192,12 +195,12 @@ def main(words: Sequence[str] | None = None) -> int:
         help="seconds after which a program that does not report to Steward counts as started (default: 5 minutes)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
-    asked = parser.parse_args(words)
-    if asked.ranks < 1 or not asked.command:
+    options = parser.parse_args(argv)
+    if options.ranks < 1 or not options.command:
         parser.error("name a command, and at least one process of it")
     if name := missing(os.environ):
         parser.error(f"{name} is not in the environment: submit with `sbatch --elastic=SIZES` where Steward runs")
-    return Launcher(asked.command, ranks=asked.ranks, alone_s=asked.alone_s, start_s=asked.start_s).run()
+    return Launcher(options.command, ranks=options.ranks, alone_s=options.alone_s, start_s=options.start_s).run()
 
 
 if __name__ == "__main__":

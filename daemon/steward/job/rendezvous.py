@@ -58,6 +58,7 @@ class StewardRendezvous(RendezvousHandler):
         self.link = CoordinatorLink(os.environ)
         self.store: Any = None
         self.held: Any = None
+        """The result of processes that ended, held until the coordinator's verdict."""
         self.noticed_at = 0.0
         self.is_shut = False
         if os.environ.get("STEWARD_ELASTIC_ROLE") == "replica":

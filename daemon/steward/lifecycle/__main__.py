@@ -44,10 +44,10 @@ def _in_background(run: SetupDir) -> int:
         sys.exit(_carry_out(run, writer))
     os.close(writer)
     with os.fdopen(reader) as answer:
-        said = answer.read(1000)
-    if said == "begun":
+        reply = answer.read(1000)
+    if reply == "begun":
         return 0
-    print(said or f"the runner died, see {run.crash_log}", file=sys.stderr)
+    print(reply or f"the runner died, see {run.crash_log}", file=sys.stderr)
     return 1
 
 

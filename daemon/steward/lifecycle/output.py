@@ -112,8 +112,8 @@ class SetupOutput:
         self._copy_for_head(text)
         *lines, self._tail = (self._tail + text).split(b"\n")
         self._tail = self._tail[-4 * MAX_LINE :]
-        told = [printable(line.decode("ascii"), MAX_LINE) for line in lines]
-        self._lines.extend(line for line in told if line.strip())
+        shown = [printable(line.decode("ascii"), MAX_LINE) for line in lines]
+        self._lines.extend(line for line in shown if line.strip())
 
     def _copy_for_head(self, text: bytes) -> None:
         room = MAX_LOG - len(_CUT) - self._copied

@@ -77,12 +77,12 @@ _BRIDGED = ("NVL", "PCIe")
 
 def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     best = max((sum(gpu.nvlinks) for gpu in answering(raws[0])), default=0)
-    told = int(facts.limit(LINKS))
+    limit = int(facts.limit(LINKS))
 
     def of_one(gpu: Gpu) -> Judgement | None:
-        if not gpu.nvlinks or not (best or told):
+        if not gpu.nvlinks or not (best or limit):
             return None  # no NVLink is in use on this node: the check gpu.fabric reports if that is a fault
-        active, wanted = sum(gpu.nvlinks), told or max(best, _of_board(gpu))
+        active, wanted = sum(gpu.nvlinks), limit or max(best, _of_board(gpu))
         text = f"{active} of {wanted} NVLinks are up"
         return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if active < wanted else passed(text)
 

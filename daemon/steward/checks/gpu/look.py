@@ -35,15 +35,15 @@ def judge_each(raw: Raw, of_one: OfOne) -> Judgement:
     """
     if (none := nothing_to_judge(raw)) is not None:
         return none
-    told = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
-    bad = [(gpu, verdict) for gpu, verdict in told if verdict.is_bad]
+    verdicts = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
+    bad = [(gpu, verdict) for gpu, verdict in verdicts if verdict.is_bad]
     bad.sort(key=lambda each: -each[1].severity.rank)
     if bad:
         worst, verdict = bad[0]
         return failed(_listed(bad), verdict.severity, verdict.advice, hardware=worst.uuid)
-    if not told:
+    if not verdicts:
         return skipped(NOTHING_TOLD)
-    return passed(f"{len(told)} GPUs: {told[0][1].text}")
+    return passed(f"{len(verdicts)} GPUs: {verdicts[0][1].text}")
 
 
 def each(of_one: OfOne) -> Judge:
