@@ -111,8 +111,8 @@ class OwnLook(JobsLook, Protocol):
 class JobDesk:
     """The desk at which shims make requests about jobs.
 
-    `trusted` users (root) may speak of any job, other users only of jobs not known to be another
-    user's. While the owner of a job is not known, every claim goes to the head, which knows the owner.
+    `trusted` users (root) may speak of any job, other users only of jobs not known to be another user's. While the
+    owner of a job is not known, every claim goes to the head, which knows the owner.
     """
 
     def __init__(

@@ -275,9 +275,8 @@ class Elastic:
             self._go_without_coordinator(run, str(error))
             return
         grace = GRACE_S if spec.grace_s is None else spec.grace_s
-        passed = (
-            run.listening.dup() if run.listening else None
-        )  # the thread's copy: `run.listening` may be closed meanwhile
+        # The thread's copy: `run.listening` may be closed meanwhile.
+        passed = run.listening.dup() if run.listening else None
 
         def start() -> None:
             with passed or contextlib.nullcontext():

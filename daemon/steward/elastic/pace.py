@@ -19,7 +19,7 @@ VERDICT_S = 8.0
 RESTORE_S = 10.0
 """How long members may take to come back after a restart of the coordinator."""
 FINISH_S = 300.0
-"""As long as torchrun waits for other nodes when its own processes are done."""
+"""How long other nodes may work on after the first one is done; torchrun waits for them as long."""
 ALONE_S = 300.0
 MOST_ALONE = 16
 """More generations than this without an order within `ALONE_S` are a loop, in a run of few nodes."""

@@ -28,9 +28,8 @@ class BatchPlan:
     rank: int
     start: int  # where this rank's share begins in the global batch
     local_batch: int
-    micro_batches: tuple[
-        int, ...
-    ]  # the size for each forward and backward pass; the last may be 0 on a rank with a smaller share
+    micro_batches: tuple[int, ...]
+    """The size for each forward and backward pass; the last may be 0 on a rank with a smaller share."""
     loss_scale: float
     even: bool
 

@@ -32,7 +32,7 @@ SILENT_S = 10.0
 AGAIN_S = 0.5
 """The pause between two tries to connect."""
 AWAY_S = 45.0
-"""How long to wait for a lost coordinator before the end of processes, perhaps due to another node, counts."""
+"""How long to wait for a lost coordinator; meanwhile the end of processes, perhaps due to a lost node, is not final."""
 ORPHANED_S = 3.0
 """How long a successor may take after a coordinator announced its end; then a node that must leave does so unsaved."""
 IGNORE_SIGNALS = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
