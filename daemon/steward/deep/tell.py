@@ -1,4 +1,4 @@
-"""The report of this node's measures to its agent; a measure that could not be sent is sent with the next one."""
+"""The report of this node's measures to its agent. A measure that could not be sent is sent with the next one."""
 
 import logging
 import math
