@@ -113,7 +113,7 @@ class Briefing:
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
         """Return the variables by their names in the shim's protocol, most important first, without unknown ones."""
-        files, facts, left = await asyncio.gather(self._files(line), self._facts(line), self._leftovers(line))
+        files, facts, left = await asyncio.gather(self._file_variables(line), self._facts(line), self._leftovers(line))
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
             told = _past_variables(facts)
@@ -138,7 +138,7 @@ class Briefing:
             log.warning("left behind job=%d processes=%r", line.job, _joined(found))
         return _joined(found).replace(",", ", ")
 
-    async def _files(self, line: OptedLine) -> dict[str, str]:
+    async def _file_variables(self, line: OptedLine) -> dict[str, str]:
         try:
             await self._threads.call(partial(self._make_folder, line), name="job folder", timeout_s=self._folder_s)
         except (PortError, OSError) as error:

@@ -133,7 +133,7 @@ class KernelWatch:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._calm_s):
                         await source.wait()
-                if self._set_trouble(self._loss()):
+                if self._set_trouble(self._lost_lines()):
                     changed()
         finally:
             self._source = None
@@ -154,9 +154,9 @@ class KernelWatch:
                 log.warning("kernel check=%s text=%r", event.check, event.verdict.text)
         if is_news or abs(self._clock.now() - self._saved_at) > _SAVE_EVERY_S:
             self._save()
-        return self._set_trouble(self._loss()) or is_news
+        return self._set_trouble(self._lost_lines()) or is_news
 
-    def _loss(self) -> str:
+    def _lost_lines(self) -> str:
         is_calm = time.monotonic() >= self._lost_at + self._calm_s
         return "" if is_calm else "lines were lost: the kernel wrote faster than we read"
 

@@ -140,16 +140,16 @@ def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         return skipped("the kernel counts no memory errors here (no EDAC driver)")
     lost = {name: value for name, value in now.items() if name.endswith("/ue_count") and value > 0}
     if lost:
-        return _bad(lost, "errors that could not be corrected since boot", Severity.DEGRADED, Advice.REPLACE)
+        return _failed_by(lost, "errors that could not be corrected since boot", Severity.DEGRADED, Advice.REPLACE)
     grown = partial(past.growth, within_s=_DAY_S)
     limit = facts.limit(CE_PER_DAY)
     many = {name: grown(name) for name in now if name.endswith("/ce_count") and grown(name) > limit}
     if many:
-        return _bad(many, f"corrected errors in 24 h (limit {limit:g})", Severity.SUSPECT, Advice.NONE)
+        return _failed_by(many, f"corrected errors in 24 h (limit {limit:g})", Severity.SUSPECT, Advice.NONE)
     return passed(f"{len(now) // 2} memory controllers, {sum(now.values()):.0f} corrected errors since boot")
 
 
-def _bad(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Judgement:
+def _failed_by(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Judgement:
     worst = max(counts, key=lambda name: (counts[name], name))
     listed = ", ".join(f"{name.partition('/')[0]} {count:.0f}" for name, count in sorted(counts.items()))
     return failed(f"{what}: {listed}", severity, advice, hardware=worst.partition("/")[0])

@@ -62,7 +62,7 @@ def _torch(here: MeasureMaker, budget: Budget, torch: TorchRunner) -> list[Measu
 
 def judge_gpus(here: MeasureMaker, text: str, seconds: float) -> list[Measure]:
     """Judge the lines of `torch_child`, by check: the slowest GPU counts, and a GPU with wrong results fails."""
-    found = [one for line in text.splitlines() if isinstance(one := _loaded(line), Mapping)]
+    found = [one for line in text.splitlines() if isinstance(one := _json_or_none(line), Mapping)]
     trouble = next((str(one["error"]) for one in found if "error" in one), "")
     if trouble:
         return [here.unknown("gpu.gemm", trouble, seconds)]
@@ -79,7 +79,7 @@ def judge_gpus(here: MeasureMaker, text: str, seconds: float) -> list[Measure]:
     return measures or [here.unknown("gpu.gemm", "PyTorch printed no result", seconds)]
 
 
-def _loaded(line: str) -> object:
+def _json_or_none(line: str) -> object:
     try:
         return json.loads(line)
     except ValueError:

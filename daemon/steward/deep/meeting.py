@@ -140,11 +140,11 @@ class Meeting:
                 for port in self.ports():
                     with contextlib.suppress(NoPeer):
                         if budget.left_s > 0:
-                            return self._greet(address, port, hello), address
+                            return self._shake_hands(address, port, hello), address
             time.sleep(min(_PAUSE_S, budget.left_s))
         raise NoPeer(f"the first node could not be reached at {', '.join(found.known()) or 'no known address'}")
 
-    def _greet(self, address: str, port: int, hello: dict[str, Any]) -> LineSocket:
+    def _shake_hands(self, address: str, port: int, hello: dict[str, Any]) -> LineSocket:
         try:
             sock = socket.create_connection((address, port), timeout=_TRY_S)
         except OSError as error:

@@ -176,13 +176,13 @@ def _cgroup_rooms(proc: Path, cgroups: Path) -> Iterator[int]:
             continue
         limit_file, usage_file = _FILES[name]
         root = cgroups / name
-        for level in _up(root / path.lstrip("/"), root):
+        for level in _with_parents(root / path.lstrip("/"), root):
             limit, usage = _number(level / limit_file), _number(level / usage_file)
             if limit is not None and usage is not None and limit < _NO_LIMIT:
                 yield limit - usage
 
 
-def _up(path: Path, root: Path) -> Iterator[Path]:
+def _with_parents(path: Path, root: Path) -> Iterator[Path]:
     yield path
     while path != root and root in path.parents:
         path = path.parent

@@ -141,11 +141,11 @@ def _end(child: _Child) -> WorkerAnswer:
     try:
         answer = json.loads(child.got)
     except ValueError:
-        return WorkerAnswer(core=child.core, lost=_why(status))
+        return WorkerAnswer(core=child.core, lost=_why_lost(status))
     return WorkerAnswer(core=child.core, answer=answer)
 
 
-def _why(status: int) -> str:
+def _why_lost(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     if code == -signal.SIGKILL:
         return "no end in time, or killed"

@@ -213,7 +213,7 @@ class CoordinatedRun:
         if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
             return
         if grace_s > 0 and set(wanted) == set(self.members):
-            self._call_off(why)
+            self._cancel_change(why)
             return
         self.next_generation = generation
         if grace_s > 0:
@@ -236,7 +236,7 @@ class CoordinatedRun:
         if "lost" in late and (self.missing or self._first_behind):
             self._go_on_with_those_here(now)
         elif "save" in late and self.asked:
-            self._end_save(now)
+            self._on_save_deadline(now)
         elif "gather" in late and self.target:
             here = tuple(node for node in self.target if node in self.peers and self.peers[node].waits)
             self._gather(here, now, "some nodes did not stop their processes in time")
@@ -301,17 +301,17 @@ class CoordinatedRun:
                 self._send(node, asked=self.generation)
         self._gather_if_saved(now)
 
-    def _end_save(self, now: float) -> None:
+    def _on_save_deadline(self, now: float) -> None:
         """At the deadline of the save: stop the processes, or cancel a change that can wait if no save has begun."""
         if not (self.presses or self.begins_to_save):
-            self._call_off("no rank reached the end of a step")
+            self._cancel_change("no rank reached the end of a step")
             return
         slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
         self._gather(
             self._members_to_be(), now, f"{', '.join(slow) or 'no node'} did not save in time: went on without"
         )
 
-    def _call_off(self, why: str) -> None:
+    def _cancel_change(self, why: str) -> None:
         """Cancel the change: all ranks train on; if a save has begun, all save and restart with the present members."""
         if not self.asked or any(self.peers[node].leaves for node in self.members if node in self.peers):
             return

@@ -11,7 +11,7 @@ class Steps:
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
         self._last: tuple[int, float] | None = None
-        self._before: tuple[int, float] | None = None
+        self._last_generation: tuple[int, float] | None = None
         self._saves = deque[float](maxlen=_SAVES_KEPT)
         self.again: int | None = None
         """How many steps the present generation repeats of the last one; None if unknown."""
@@ -32,7 +32,7 @@ class Steps:
             return
         if self._first is None:
             self._first = (step, now)
-            self._compare(step)
+            self._count_repeated(step)
         if self._last is None or step > self._last[0]:
             self._last = (step, now)
 
@@ -40,13 +40,13 @@ class Steps:
         """Note that the generation's processes are stopped; `saved` is the step after which all had saved."""
         if self._first is not None and self._last is not None:
             steps = self._last[0] - self._first[0]
-            self._before = (self._last[0], (self._last[1] - self._first[1]) / steps if steps else 0.0)
+            self._last_generation = (self._last[0], (self._last[1] - self._first[1]) / steps if steps else 0.0)
         self._first = self._last = None
         self.again, self.again_s = (None, None) if saved is None else (0, 0.0)
 
-    def _compare(self, first: int) -> None:
-        if self._before is not None:
-            reached, each_s = self._before
+    def _count_repeated(self, first: int) -> None:
+        if self._last_generation is not None:
+            reached, each_s = self._last_generation
             self.again = max(reached - max(first - 1, 0), 0)
             self.again_s = self.again * each_s
-            self._before = None
+            self._last_generation = None

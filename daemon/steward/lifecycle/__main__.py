@@ -58,10 +58,10 @@ def _detach(run: SetupDir) -> None:
     log = os.open(run.crash_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
-    signal.signal(signal.SIGTERM, _told_to_stop)
+    signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def _told_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(1)
 
 

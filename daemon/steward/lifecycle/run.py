@@ -95,7 +95,7 @@ def _steps(
 
     return [
         SetupStep(name="download", do=lambda: _download(run, job, output, deadline, waits)),
-        SetupStep(name="checksum", do=lambda: _compare(run, lifecycle.sha256)),
+        SetupStep(name="checksum", do=lambda: _check_digest(run, lifecycle.sha256)),
         SetupStep(name="config", do=lambda: write_config(job, run.scripts)),
         *(SetupStep(name=hook, do=scripted(name)) for hook, name in scripts if name),
     ]
@@ -108,7 +108,7 @@ def _download(run: SetupDir, job: SetupJob, output: SetupOutput, deadline: float
     fetch(lifecycle.source, run.scripts, lambda: FetchBudget(deadline=deadline), told=waits, pinned=pinned)
 
 
-def _compare(run: SetupDir, wanted: str) -> None:
+def _check_digest(run: SetupDir, wanted: str) -> None:
     """Check the scripts' digest. Raises Permanent, before any script is run, if the digest differs."""
     if wanted and (found := digest(run.scripts)) != wanted.lower():
         raise Permanent(f"the scripts' sha256 is {found}, not {wanted}: no script was run")
@@ -127,10 +127,10 @@ def write_config(job: SetupJob, scripts: Path) -> None:
     folder = job.here.config_dir
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        _replace(folder / RESOURCE_CONFIG, config)
-        _replace(folder / PARAMETERS, parameters)
+        _write_json(folder / RESOURCE_CONFIG, config)
+        _write_json(folder / PARAMETERS, parameters)
         if not (scripts / PARAMETERS).exists():
-            _replace(scripts / PARAMETERS, parameters)
+            _write_json(scripts / PARAMETERS, parameters)
     except OSError as error:
         raise Permanent(f"cannot write {folder}: {cause(error)}; correct agent.config_dir") from error
 
@@ -156,7 +156,7 @@ def _address(host: str) -> str:
     return host
 
 
-def _replace(path: Path, value: dict[str, Any]) -> None:
+def _write_json(path: Path, value: dict[str, Any]) -> None:
     """Replace the file in one step, so that a reader never sees half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(json.dumps(value, indent=1) + "\n")
