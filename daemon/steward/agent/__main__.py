@@ -14,8 +14,8 @@ from steward.adapters.settings_path import settings_path
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the agent; return 0 after SIGTERM or SIGINT, 2 for wrong settings, 1 when the agent cannot run."""
     options = _options(argv)
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # no TLS here: asyncio goes without, and 4 MiB are not taken
-    gc.disable()  # until the agent serves: imported objects stay, and collecting among them takes 1/7 of the start
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # no TLS here: asyncio does not load ssl (4 MiB)
+    gc.disable()  # until the agent serves: collecting among imported objects takes 1/7 of the start
     status: int = import_module("steward.agent.serve").start(options.config, options.node, options.log_level)
     return status
 

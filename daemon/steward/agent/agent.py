@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 ALIVE_EVERY_S = 20.0
 """The longest time between two signs of life to the service manager, which waits for 60 s (WatchdogSec)."""
 _TYPE_SHOWN = 20
-_MOST_LEFT_OUT = 100
+_MAX_UNKNOWN = 100
 """The most unknown frame types that are logged, each once."""
 
 
@@ -122,7 +122,7 @@ class Agent:
         self._peers = peers
         self._elastic = elastic
         self._notifier = notifier
-        self._left_out: set[str] = set()
+        self._unknown: set[str] = set()
 
     def greetings(self) -> tuple[Frame, ...]:
         """Return the frames of every part's state, for a new connection."""
@@ -151,12 +151,12 @@ class Agent:
             case "set_up":
                 self._setups.hear(frame)
             case _:
-                self._leave_out(frame["t"][:_TYPE_SHOWN])
+                self._ignore_unknown(frame["t"][:_TYPE_SHOWN])
 
-    def _leave_out(self, type: str) -> None:
-        # a head of another version sends types that this agent does not know: its other frames still count
-        if type not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
-            self._left_out.add(type)
+    def _ignore_unknown(self, type: str) -> None:
+        # a head of another version may send unknown types: its other frames still count
+        if type not in self._unknown and len(self._unknown) < _MAX_UNKNOWN:
+            self._unknown.add(type)
             log.warning("frames of the unknown type %r from the head are ignored: is it of another version?", type)
 
     async def run(self, *more: Coroutine[Any, Any, None]) -> None:

@@ -23,12 +23,12 @@ from steward.ports import PortError
 PATIENCE_S = 1.5
 """The time to wait for the head's facts.
 
-The head may first have to ask Slurm where the job runs, which takes longer while either is busy.
+The head may first have to ask Slurm where the job runs, which takes longer while the head or Slurm is busy.
 """
 AWAY_S = 0.25
-"""The same while the head is away."""
+"""The time to wait for the facts while the head is away."""
 TOLD_S = 5.0
-"""The time for which facts that the head sent unasked are used."""
+"""How long facts that the head sent unasked are used."""
 MAX_TOLD = 256
 
 _ON_PATH = Path(__file__).resolve().parent.parent / "job" / "on_path"
@@ -81,7 +81,7 @@ MAX_FOLDERS = 512
 _FOLDER_S = 0.1
 _LEFT_S = 1.0
 _LEFT_THREADS = 4
-"""Of each user."""
+"""Threads for each user."""
 LeftBehind = Callable[[JobId, int, int], tuple[str, ...]]
 """Return the processes that an earlier run or attempt of a job (uid, current restart count) left on this node."""
 _NODES_ROOM = 250
@@ -104,7 +104,7 @@ class Briefing:
         left_behind: LeftBehind = lambda job, uid, restart: (),
         folder_s: float = _FOLDER_S,
     ) -> None:
-        """Take `warning`, which returns the head's one-sentence warning for every such job, or nothing."""
+        """Take `warning`, which returns the head's one-sentence warning for opted-in jobs; empty for none."""
         self._warning, self._left_behind = warning, left_behind
         self._folders = folders
         self._past = past
@@ -113,34 +113,34 @@ class Briefing:
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
         """Return the variables by their names in the shim's protocol, most important first, without unknown ones."""
-        files, facts, left = await asyncio.gather(self._files(line), self._facts(line), self._left(line))
+        files, facts, left = await asyncio.gather(self._file_variables(line), self._facts(line), self._leftovers(line))
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
-            told = _past_words(facts)
+            told = _past_variables(facts)
         told |= {"left_behind": left, "warning": self._warning(), "python": str(_ON_PATH)}
         return {name: value for name, value in (files | told).items() if value}
 
     async def _facts(self, line: OptedLine) -> ResumeFacts | None:
         return await self._past.of(line.job) if line.has_past else None
 
-    async def _left(self, line: OptedLine) -> str:
+    async def _leftovers(self, line: OptedLine) -> str:
         """Return the processes of an earlier run or attempt that still run here, as one text; empty if not known."""
         if not line.has_past:
             return ""
         look = partial(self._left_behind, line.job, line.uid, line.restart)
         try:
-            # memory of a user's process may hang who reads it
+            # reading the memory of a user's process may hang
             found = await self._users_memory.of(line.uid).call(look, name="left behind", timeout_s=_LEFT_S)
         except (PortError, OSError) as error:
             log.warning("not known what is left job=%d why=%r", line.job, cause_and_file(error))
             return ""
         if found:
-            log.warning("left behind job=%d processes=%r", line.job, _list(found))
-        return _list(found).replace(",", ", ")
+            log.warning("left behind job=%d processes=%r", line.job, _joined(found))
+        return _joined(found).replace(",", ", ")
 
-    async def _files(self, line: OptedLine) -> dict[str, str]:
+    async def _file_variables(self, line: OptedLine) -> dict[str, str]:
         try:
-            await self._threads.call(partial(self._make, line), name="job folder", timeout_s=self._folder_s)
+            await self._threads.call(partial(self._make_folder, line), name="job folder", timeout_s=self._folder_s)
         except (PortError, OSError) as error:
             log.warning("no folder job=%d why=%r", line.job, cause_and_file(error))
             return {}
@@ -148,7 +148,7 @@ class Briefing:
         stacks = self._folders.stacks(line.job, line.uid)
         return {"progress_file": str(progress), "stacks_file": str(stacks)}
 
-    def _make(self, line: OptedLine) -> None:
+    def _make_folder(self, line: OptedLine) -> None:
         # any user may claim that a job of theirs starts: the number of folders is limited for each user
         there = self._folders.of_user(line.uid)
         if line.job not in there and len(there) >= MAX_FOLDERS:
@@ -156,19 +156,19 @@ class Briefing:
         self._folders.make(line.job, line.uid)
 
 
-def _past_words(facts: ResumeFacts) -> dict[str, str]:
+def _past_variables(facts: ResumeFacts) -> dict[str, str]:
     return {
         "resume_count": str(facts.resumes),
         "resumed": facts.resumed,
         "last_checkpoint": facts.checkpoint,
         "last_step": "" if facts.checkpoint_step is None else str(facts.checkpoint_step),
         "resume_reason": facts.reason,
-        "culprits": _list(facts.culprits),
-        "excluded_nodes": _list(facts.excluded),
+        "culprits": _joined(facts.culprits),
+        "excluded_nodes": _joined(facts.excluded),
     }
 
 
-def _list(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     """Return as many names as fit into `_NODES_ROOM` characters, joined by commas."""
     text = ""
     for name in names:

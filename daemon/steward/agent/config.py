@@ -42,7 +42,7 @@ class AgentConfig:
         return split_host_port(self.agent.head)
 
     def for_node(self, node: str) -> "AgentConfig":
-        """Return the settings for one node: `%n` in paths of `[agent]` is its name; numbers are its own."""
+        """Return one node's settings: its name in place of `%n` in the paths of `[agent]`, and its own numbers."""
         table = self.agent
         values = {one.name: getattr(table, one.name) for one in dataclasses.fields(table)}
         own = {name: Path(str(value).replace("%n", node)) for name, value in values.items() if isinstance(value, Path)}

@@ -57,7 +57,7 @@ class Exits:
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
 ROOM_S, LATER_ROOM_S = 0.1, 1.0
-"""Timeouts of `make_room` for a first run, and for one after a run that may have left files. The shim waits longer."""
+"""Timeouts of `make_room` for a first run, and for a later run, which may find files. The shim waits longer."""
 NO_STEP = "unknown"
 _MAX_ID = 120
 """The longest ask id that repeats; the head refuses ids longer than 128."""
@@ -78,10 +78,10 @@ class ElasticRuns(Protocol):
     """The elastic runs whose base job's script is on this node, as the desk calls them."""
 
     async def begin(self, opted: OptedIn) -> Mapping[str, str]:
-        """Take note that the script of a run's base job starts, and return the run's variables for the script."""
+        """Register the run of a base job whose script starts; return the run's variables for the script."""
 
     def give_up(self, opted: OptedIn) -> None:
-        """Take note that the script started without these variables."""
+        """Note that the script started without these variables."""
 
 
 Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
@@ -89,7 +89,7 @@ Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
 
 
 Room = Callable[[JobId, int, int, float], Awaitable[None]]
-"""Move the leftovers of a lost run out of the way of a starting step (job, step number, uid), in so many seconds."""
+"""(job, step number, uid, seconds): move a lost run's files out of the way of a starting step, in that time."""
 
 
 async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
@@ -111,8 +111,8 @@ class OwnLook(JobsLook, Protocol):
 class JobDesk:
     """The desk at which shims make requests about jobs.
 
-    `trusted` users (root) may speak of any job, other users only of jobs not known to belong to someone else. While
-    the owner of a job is not known, every user's word goes to the head, which knows the owner.
+    `trusted` users (root) may speak of any job, other users only of jobs not known to be another user's. While the
+    owner of a job is not known, every claim goes to the head, which knows the owner.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class JobDesk:
         self._opted = opted
         self._own_look = own_look
         self._owners = Owners(node, opted, own_look)
-        self._news = OptedNews(opted, self._tell_opted, TELL_EVERY_S)
+        self._news = OptedNews(opted, self._report_opted, TELL_EVERY_S)
         self._hold_head_absent_s = hold_head_absent_s
         self._trusted = trusted
         self._briefing = briefing
@@ -160,13 +160,13 @@ class JobDesk:
             return None
         match line:
             case OptedLine():
-                return await self._note(line, sure=peer in self._trusted)
+                return await self._opt_in(line, sure=peer in self._trusted)
             case AskLine():
                 return await self._ask(line)
             case ExitLine():
                 self._exits.note(line)
             case LogLine():
-                self._note_out(line, self._opted.by(line.job, peer) or self._opted.of(line.job))
+                self._note_output(line, self._opted.by(line.job, peer) or self._opted.of(line.job))
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
@@ -178,12 +178,12 @@ class JobDesk:
         if ask not in self._waiting:
             return
         waiting, decision = self._waiting[ask]
-        senseless = answer is Answer.RETRY and waiting.kind is AskKind.BATCH
+        is_invalid = answer is Answer.RETRY and waiting.kind is AskKind.BATCH
         if not decision.done():
-            decision.set_result(STOP if senseless else (answer, exclude))
+            decision.set_result(STOP if is_invalid else (answer, exclude))
 
     def _may_say(self, line: Line, peer: int) -> bool:
-        """Return whether this user may send this line: exits only of slurmstepd, else lines of its own jobs."""
+        """Return whether this user may send this line: exits only if trusted (slurmstepd), else about own jobs."""
         if peer in self._trusted:
             return True
         match line:
@@ -194,7 +194,7 @@ class JobDesk:
             case _:
                 return line.uid == peer and not self._opted.is_anothers(line.job, peer)
 
-    async def _note(self, line: OptedLine, *, sure: bool) -> bytes:
+    async def _opt_in(self, line: OptedLine, *, sure: bool) -> bytes:
         opted = OptedIn(
             job=line.job,
             uid=line.uid,
@@ -212,8 +212,8 @@ class JobDesk:
             await self._make_room(line.job, line.step, line.uid, within_s)
         await self._owners.settle(line.job)
         counts = self._opted.of(line.job)
-        is_his = counts is None or counts.uid == line.uid
-        if not line.mode.on or not is_his:
+        is_owners = counts is None or counts.uid == line.uid
+        if not line.mode.on or not is_owners:
             return OK
         if not line.elastic or self._elastic is None:
             return ok_line(await self._brief(line, opted, sure=sure))
@@ -231,12 +231,12 @@ class JobDesk:
             self._news.add(told, sure=sure)
         return words
 
-    def _tell_opted(self, words: Sequence[OptedIn]) -> None:
+    def _report_opted(self, words: Sequence[OptedIn]) -> None:
         for one in words:
             log.info("opted job=%d uid=%d mode=%s restart=%d", one.job, one.uid, one.mode.text, one.restart)
         self._head.post(opted_frame(words))
 
-    def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:
+    def _note_output(self, line: LogLine, opted: OptedIn | None) -> None:
         if opted is not None:
             self._opted.note_out(opted.job, opted.uid, line.restart, Output(line.out, line.size))
 
@@ -249,16 +249,16 @@ class JobDesk:
             reading.cancel()
 
     async def _ask_head(self, line: AskLine, reading: "asyncio.Future[tuple[LogSign, ...]]") -> bytes:
-        """Ask the head, and tell it the signs of the output when that is read; return the answer for the shim."""
+        """Ask the head and return the answer for the shim; send the output's signs later if they are not read yet."""
         ask = self._ask_of(line, reading)
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[ask.id] = (ask, decision)
         log.info("ask id=%s kind=%s job=%d status=%d", ask.id, ask.kind.value, ask.job, ask.status)
         self._head.post(ask_frame(ask))
         if ask.is_reading:
-            reading.add_done_callback(lambda read: self._complete(ask, read))
+            reading.add_done_callback(lambda read: self._add_signs(ask, read))
         try:
-            answer, exclude = await self._decided(ask, decision)
+            answer, exclude = await self._wait_for_decision(ask, decision)
         finally:
             del self._waiting[ask.id]
             if not decision.done():
@@ -273,8 +273,8 @@ class JobDesk:
             log.info("output not read job=%d why=%r", line.job, cause_and_file(error))
             return ()
 
-    def _complete(self, ask: Ask, read: "asyncio.Future[tuple[LogSign, ...]]") -> None:
-        """Tell the head the signs of an output that took long to read, unless the shim has its answer."""
+    def _add_signs(self, ask: Ask, read: "asyncio.Future[tuple[LogSign, ...]]") -> None:
+        """Send the head the signs of an output that took long to read, unless the shim has its answer."""
         if read.cancelled() or ask.id not in self._waiting:
             return
         whole = replace(ask, signs=read.result(), is_reading=False)
@@ -305,15 +305,15 @@ class JobDesk:
         )
 
     def _id_of(self, line: AskLine) -> AskId:
-        """Return the ask's id, the same for the same failure and user, another for a user who also claims the job."""
-        # the id repeats so that a shim that asks again after the agent's restart gets the decision that was made
-        # before, and no second resume is counted; a step that never got an id cannot be told from another one
+        """Return the ask's id: the same for the same failure and user."""
+        # a shim that asks again after the agent's restart must get the decision that was made before, so that no second
+        # resume is counted; several users may claim a job; a step without an id looks like any other such step
         own = AskId(f"{self._here}-{line.job}.{line.restart}.{line.step}.{line.uid}")
         if line.step == NO_STEP or own in self._waiting or len(own) > _MAX_ID:
             return AskId(f"{self._here}-{next(self._numbers)}")
         return own
 
-    async def _decided(self, ask: Ask, decision: "asyncio.Future[Decision]") -> Decision:
+    async def _wait_for_decision(self, ask: Ask, decision: "asyncio.Future[Decision]") -> Decision:
         """Return the head's decision, or STOP when the agent must decide alone."""
         while True:
             await asyncio.wait((decision,), timeout=self._own_look_every_s)
@@ -324,7 +324,7 @@ class JobDesk:
                 return STOP
 
     async def _why_stop(self, ask: Ask) -> str:
-        """Return why the agent stops an ask without the head; empty to keep waiting, as always while connected."""
+        """Return why to stop an ask without the head; empty: keep waiting, always so while the head is connected."""
         since = self._head.away_since
         if since is None:
             return ""

@@ -44,7 +44,7 @@ SAY_EVERY_S = 5.0
 LEAST_S = 0.2
 """The least time between two reports on a run to the head.
 
-Words of a coordinator that come faster are sent as one, because the coordinator is a process of the run's user.
+Reports of a coordinator that come faster are merged, because the coordinator is a process of the run's user.
 """
 AGAIN_S = 10.0
 """The first back-off before a coordinator that failed to start, or went away, is started again; it doubles each
@@ -53,10 +53,10 @@ MAX_AGAIN_S = 320.0
 UNTOLD = "its script started before the agent of its node answered, and does not know the coordinator's address"
 GRACE_S = 600
 HOLD_S = 30.0
-"""The longest time for which the agent holds the port of a coordinator that has not begun: a base that finds none
-trains alone after 60 s, and holds the port itself then."""
+"""How long the agent occupies the port of a coordinator that has not started. A base without a coordinator trains alone
+after 60 s, and then occupies the port itself."""
 ADDRESS_S = 2.0
-"""The time for which a script waits for this node's own address; the script's shim waits for three seconds."""
+"""The timeout of the lookup of this node's address, for which a script waits; the script's shim waits for 3 s."""
 ADDRESS_EVERY_S = 60.0
 _ORDER_S = 150.0
 _MAX_TOKENS = 64
@@ -90,18 +90,18 @@ class _Run:
     line: ElasticLine
     base: Base | None = None
     word: ElasticWord | None = None
-    said_at: float = float("-inf")
+    reported_at: float = float("-inf")
     start_at: float = float("-inf")
     failures: int = 0
-    """Failed starts of its coordinator in a row."""
+    """Failed starts of the coordinator in a row."""
     alone: str = ""
-    """Why it has no coordinator; empty if it has one, or none was needed yet."""
+    """Why the run has no coordinator; empty if there is one, or none was needed yet."""
     untold: bool = False
-    """Whether its script does not know the coordinator's address, so that none is started."""
+    """Whether the script does not know the coordinator's address, so that no coordinator is started."""
     starting: bool = False
     listening: socket.socket | None = None
-    """Holds the coordinator's port until its coordinator has begun, `HOLD_S` at most."""
-    unsaid: bool = False
+    """Occupies the coordinator's port until the coordinator has started, `HOLD_S` at most."""
+    is_report_due: bool = False
     failed: tuple[FailedSubmit, ...] = ()
     tokens: list[str] = field(default_factory=list)
 
@@ -131,12 +131,12 @@ class Elastic:
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = float("-inf")
         self._known_address = ""
-        self._begun = asyncio.Event()
+        self._wake = asyncio.Event()
         for opted, port, token in read_runs(path):
-            self._know(opted, port, token)
+            self._register(opted, port, token)
 
     async def begin(self, opted: OptedIn) -> Mapping[str, str]:
-        """Return the address and token of the run's future coordinator, by their names in the shim's protocol."""
+        """Return the future coordinator's address and token, by their names in the shim's protocol; empty: none."""
         known = self._runs.get(opted.job)
         if known is None or _key(known.opted) != _key(opted):
             if not self._has_room(opted):
@@ -148,42 +148,42 @@ class Elastic:
             except PortError as error:
                 log.warning("no elastic run job=%d why=%r", opted.job, str(error))
                 return {}
-            known = self._know(opted, listening.getsockname()[1], secrets.token_hex(16))
+            known = self._register(opted, listening.getsockname()[1], secrets.token_hex(16))
             known.listening = listening
-            asyncio.get_running_loop().call_later(HOLD_S, _let_go, known)
+            asyncio.get_running_loop().call_later(HOLD_S, _release_port, known)
             self._save()
         try:
             address = self._known_address = self._known_address or await self._own_address(ADDRESS_S)
         except (OSError, PortError) as error:
-            self._leave_alone(known, f"no address of its coordinator for its script: {cause_and_file(error)}")
+            self._mark_untold(known, f"no address of its coordinator for its script: {cause_and_file(error)}")
             return {}
         if known.untold:
             known.untold, known.alone = False, ""
         return {"elastic_address": f"{address}:{known.place.port}", "elastic_token": known.place.token}
 
     def give_up(self, opted: OptedIn) -> None:
-        """Take note that the script did not wait for the result of `begin`: it trains on its own nodes only."""
+        """Note that the script did not wait for the result of `begin`, so that its job trains on its own nodes only."""
         run = self._runs.get(opted.job)
         if run is not None and _key(run.opted) == _key(opted):
-            self._leave_alone(run, UNTOLD)
+            self._mark_untold(run, UNTOLD)
 
-    def _leave_alone(self, run: _Run, why: str) -> None:
+    def _mark_untold(self, run: _Run, why: str) -> None:
         log.warning("no elastic run job=%d why=%r", run.opted.job, why)
         run.untold = True
-        _let_go(run)
-        self._stay_alone(run, why)
+        _release_port(run)
+        self._go_without_coordinator(run, why)
 
-    def _stay_alone(self, run: _Run, why: str) -> None:
+    def _go_without_coordinator(self, run: _Run, why: str) -> None:
         run.alone = why
         if run.base is not None:
-            self._say(run)
+            self._report(run)
 
     async def _own_address(self, timeout_s: float) -> str:
         """Return this node's address as the head sees it. Raises OSError and PortError."""
         return await self._threads.call(self._address, name="own address", timeout_s=timeout_s)
 
-    async def _keep_address(self) -> None:
-        # a lookup of the head's name may take long: the address is ready before a script needs it
+    async def _refresh_address(self) -> None:
+        # before a script needs the address: the lookup of the head's name may take long
         again_s = TURN_S
         while True:
             with contextlib.suppress(OSError, PortError):
@@ -193,7 +193,9 @@ class Elastic:
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the last report on each run."""
-        return tuple(elastic_word_frame(self._word(run)) for run in self._runs.values() if run.base is not None)
+        return tuple(
+            elastic_word_frame(self._current_report(run)) for run in self._runs.values() if run.base is not None
+        )
 
     def hear(self, frame: Frame) -> None:
         """Take an order of the head without blocking: resize a run or submit a replica. Raises Malformed."""
@@ -211,12 +213,12 @@ class Elastic:
 
     async def run(self) -> None:
         """Watch the runs until cancelled; coordinators keep running."""
-        keeping = asyncio.get_running_loop().create_task(self._keep_address())
+        keeping = asyncio.get_running_loop().create_task(self._refresh_address())
         try:
             while True:
-                self._begun.clear()
+                self._wake.clear()
                 await self._turn()
-                await (asyncio.sleep(TURN_S) if self._runs else self._begun.wait())
+                await (asyncio.sleep(TURN_S) if self._runs else self._wake.wait())
         finally:
             keeping.cancel()
             for run in self._runs.values():
@@ -228,18 +230,18 @@ class Elastic:
             now - self._looked >= self._look_every_s or any(one.base is None for one in self._runs.values())
         ):
             self._looked = now
-            await self._look()
+            await self._look_up_bases()
         for run in [one for one in self._runs.values() if one.base is not None]:
             if run.line.is_open or await run.line.open():
                 run.alone, run.failures = "", 0
             elif not run.starting and not run.untold and now >= run.start_at:
                 run.start_at = now + min(AGAIN_S * 2**run.failures, MAX_AGAIN_S)
                 self._begin_coordinator(run)
-            if now - run.said_at >= SAY_EVERY_S:
-                self._say(run)
+            if now - run.reported_at >= SAY_EVERY_S:
+                self._report(run)
 
-    async def _look(self) -> None:
-        """Look up each run's base job, and end the runs that Slurm does not list here for that user."""
+    async def _look_up_bases(self) -> None:
+        """Look up each run's base job, and end the runs whose job Slurm does not list here for their user."""
         asked = list(self._runs.values())
         try:
             bases = await self._bases.bases(self._node)
@@ -251,12 +253,12 @@ class Elastic:
             if base is not None and base.uid == run.opted.uid and base.host == self._node:
                 run.base = base
             elif self._runs.get(run.opted.job) is run:
-                self._over(run)
+                self._end_run(run)
 
-    def _over(self, run: _Run) -> None:
+    def _end_run(self, run: _Run) -> None:
         if run.base is not None:
             log.info("elastic run over run=%d", run.opted.job)
-            run.word = replace(self._word(run), state=Activity.ENDED)
+            run.word = replace(self._current_report(run), state=Activity.ENDED)
             self._head.post(elastic_word_frame(run.word))
         self._forget(run.opted.job)
         self._save()
@@ -270,17 +272,18 @@ class Elastic:
         except ValueError as error:
             log.warning("elastic run cannot be run=%d why=%r", run.opted.job, str(error))
             run.start_at = float("inf")
-            self._stay_alone(run, str(error))
+            self._go_without_coordinator(run, str(error))
             return
         grace = GRACE_S if spec.grace_s is None else spec.grace_s
-        passed = run.listening.dup() if run.listening else None  # the thread's own: ours may be closed meanwhile
+        # The thread's copy: `run.listening` may be closed meanwhile.
+        passed = run.listening.dup() if run.listening else None
 
         def start() -> None:
             with passed or contextlib.nullcontext():
                 fd = passed.fileno() if passed else None
                 self._start.coordinate(run.place, nodes=base.nodes, sizes=spec.sizes, grace_s=grace, listening=fd)
 
-        self._do(start, run, "start of the coordinator")
+        self._start_task(start, run, "start of the coordinator")
 
     def _submit(self, run: _Run, order: SubmitReplica) -> None:
         if order.token in run.tokens:
@@ -296,52 +299,53 @@ class Elastic:
             "exclude": ",".join(sorted(order.exclude)),
         }
 
-        def submit() -> None:  # in a thread: looking the head's name up may take long, and fail
+        def submit() -> None:  # in a thread: the lookup of the head's name may take long, and fail
             address = self._known_address or self._address()
             self._start.submit(run.place, {**asked, "address": f"{address}:{run.place.port}"})
 
-        self._do(submit, run, f"replica {order.token}", token=order.token)
+        self._start_task(submit, run, f"replica {order.token}", token=order.token)
 
-    def _do(self, what: Callable[[], None], run: _Run, name: str, token: str = "") -> None:
-        task = asyncio.get_running_loop().create_task(self._done(what, run, name, token))
+    def _start_task(self, work: Callable[[], None], run: _Run, name: str, token: str = "") -> None:
+        task = asyncio.get_running_loop().create_task(self._carry_out(work, run, name, token))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _done(self, what: Callable[[], None], run: _Run, name: str, token: str) -> None:
+    async def _carry_out(self, work: Callable[[], None], run: _Run, name: str, token: str) -> None:
+        """Do the work as the run's user, and report a failure: of the replica `token`, or of the coordinator."""
         run.starting = run.starting or not token
         try:
-            await self._of_user.of(run.place.uid).call(what, name=name, timeout_s=_ORDER_S)
+            await self._of_user.of(run.place.uid).call(work, name=name, timeout_s=_ORDER_S)
             if not token:
-                _let_go(run)
+                _release_port(run)
         except (PortError, OSError) as error:
             log.warning("elastic run=%d %s failed why=%r", run.opted.job, name, cause_and_file(error)[:400])
             if token:
                 run.failed = (*run.failed, FailedSubmit(token=token, why=cause_and_file(error)))[-MAX_FAILED:]
-                self._say(run)
+                self._report(run)
             elif self._runs.get(run.opted.job) is run:
                 run.failures += 1
-                if run.failures > 1:  # the first one may have come before its script
-                    self._stay_alone(run, cause_and_file(error))
+                if run.failures > 1:  # the first start may have come before the script's
+                    self._go_without_coordinator(run, cause_and_file(error))
         finally:
             run.starting = False if not token else run.starting
 
-    def _hear_word(self, run: _Run, word: Mapping[str, Any]) -> None:
-        """Take a coordinator's report, with the fields that only the agent may set overwritten. Raises Malformed."""
+    def _on_report(self, run: _Run, word: Mapping[str, Any]) -> None:
+        """Take a coordinator's report, and overwrite the fields that only the agent may set. Raises Malformed."""
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
         heard = elastic_word_of({**word, **ours, "failed": [], "alone": ""}, self._node, 0.0)
         if why := why_unsendable(elastic_word_frame(replace(heard, failed=run.failed, alone=run.alone))):
             raise Malformed(f"a word that cannot be passed on: {why}")
         run.word = heard
-        if not run.unsaid:
-            run.unsaid, loop = True, asyncio.get_running_loop()
-            loop.call_at(max(run.said_at + LEAST_S, loop.time()), self._say_news, run)
+        if not run.is_report_due:
+            run.is_report_due, loop = True, asyncio.get_running_loop()
+            loop.call_at(max(run.reported_at + LEAST_S, loop.time()), self._report_news, run)
 
-    def _say_news(self, run: _Run) -> None:
-        run.unsaid = False
+    def _report_news(self, run: _Run) -> None:
+        run.is_report_due = False
         if self._runs.get(run.opted.job) is run:
-            self._say(run)
+            self._report(run)
 
-    def _word(self, run: _Run) -> ElasticWord:
+    def _current_report(self, run: _Run) -> ElasticWord:
         word = run.word or ElasticWord(
             run=run.opted.job,
             restart=run.opted.restart,
@@ -352,9 +356,9 @@ class Elastic:
         )
         return replace(word, failed=run.failed, alone=run.alone)
 
-    def _say(self, run: _Run) -> None:
-        run.said_at = asyncio.get_running_loop().time()
-        self._head.post(elastic_word_frame(self._word(run)))
+    def _report(self, run: _Run) -> None:
+        run.reported_at = asyncio.get_running_loop().time()
+        self._head.post(elastic_word_frame(self._current_report(run)))
 
     def _has_room(self, opted: OptedIn) -> bool:
         others = [one.opted.uid for job, one in self._runs.items() if job != opted.job]
@@ -362,26 +366,26 @@ class Elastic:
         is_anothers = known is not None and known.base is not None and known.opted.uid != opted.uid
         return not is_anothers and len(others) < MAX_RUNS and Counter(others)[opted.uid] < MAX_OF_USER
 
-    def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
+    def _register(self, opted: OptedIn, port: int, token: str) -> _Run:
         folder = self._folder(opted.job, opted.uid) / "elastic"
         place = CoordinatorPlace(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
-        line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
+        line = ElasticLine(place, lambda word: self._on_report(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
-        self._begun.set()
+        self._wake.set()
         return run
 
     def _forget(self, job: JobId) -> None:
         run = self._runs.pop(job, None)
         if run is not None:
             run.line.close(end=True)
-            _let_go(run)
+            _release_port(run)
 
     def _save(self) -> None:
         write_runs(self._path, [(one.opted, one.place) for one in self._runs.values()])
 
 
-def _let_go(run: _Run) -> None:
-    """Close our hold on the coordinator's port."""
+def _release_port(run: _Run) -> None:
+    """Close the socket that occupies the coordinator's port."""
     if run.listening is not None:
         run.listening.close()
         run.listening = None

@@ -1,8 +1,8 @@
 """The connection to the coordinator of each elastic run on this node, and the file that keeps the runs.
 
 The file keeps the runs over a restart of the agent, with their secrets, readable by root alone. A coordinator is a
-process of the job's user: its words are hostile input, and nothing is sent before the kernel has confirmed the user of
-the other end.
+process of the job's user: its reports are hostile input, and no order is sent before the kernel has confirmed the user
+of the other end.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 MAX_LINE = 256 * 1024
 HEAR_EVERY_S = 0.05
-"""Each word is all that there is to say: of those that come meanwhile only the last one is read. A user can have
-thousands lie ready."""
+"""The interval of reads. Each report replaces the one before, so of those that arrived only the last is parsed: a user
+can send thousands."""
 _DIAL_S = 2.0
 _MAX_UNSENT = 1 << 20
 
 Heard = Callable[[Mapping[str, Any]], None]
-"""Take one word of the coordinator; raises Malformed."""
+"""Take one report of the coordinator; raises Malformed."""
 
 
 class ElasticLine:

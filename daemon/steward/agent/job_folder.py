@@ -57,7 +57,7 @@ class JobFolders:
         make_own(self._root, 0o755)
         with self._making:  # steps that begin together call in threads of their own
             folder = self.folder(job, uid)
-            if not (_is_of(folder, uid) or _is_mounted(folder)):
+            if not (_is_owned_by(folder, uid) or _is_mounted(folder)):
                 remove_tree(folder)
                 folder.mkdir(mode=0o700)
                 if uid != os.geteuid():
@@ -66,7 +66,7 @@ class JobFolders:
 
     def remove(self, job: JobId) -> None:
         """Remove the job's folders without following symbolic links; log once why one could not be removed."""
-        # never touches what a user has mounted over or into the folder: that may hang, and other users' folders wait
+        # touching what a user has mounted over or in the folder may hang, and delay other users' folders
         for folder in [self._root / name for one, _, name in self._names() if one == job]:
             try:
                 if _is_mounted(folder) or _has_mounts(folder):
@@ -98,7 +98,7 @@ class JobFolders:
                 yield JobId(int(found[1])), int(found[2]), name
 
 
-def _is_of(folder: Path, uid: int) -> bool:
+def _is_owned_by(folder: Path, uid: int) -> bool:
     """Return whether this is a real folder of that user, without touching anything mounted over it."""
     try:
         return owner_of(folder) == uid
@@ -124,9 +124,9 @@ def _has_mounts(folder: Path) -> bool:
         lines = _MOUNTS.read_bytes().splitlines()
     except OSError:
         return False
-    return any(_place(line).startswith(below) for line in lines)
+    return any(_mount_point(line).startswith(below) for line in lines)
 
 
-def _place(line: bytes) -> bytes:
+def _mount_point(line: bytes) -> bytes:
     """Return the mount point in a line of mountinfo, in which blanks are written as octal numbers."""
     return re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split(b" ", 5)[4])

@@ -39,7 +39,7 @@ class StepdsPort(Protocol):
         """Kill and return slurmstepds of the user's job without a task, begun before `before` (Unix s, this node's)."""
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
-        """Rename and return the files of a killed slurmstepd of this step, at which the step's next one would fail.
+        """Rename and return a killed slurmstepd's files of this step, on which the step's next slurmstepd would fail.
 
         Renames nothing after `until` (monotonic s), because the step has begun by then.
         """
@@ -56,7 +56,7 @@ class LostRunCleanup:
         skew_s: Callable[[], float | None],
         threads: Callable[[], Threads],
     ) -> None:
-        """Take `threads`, which makes a pool for each user: memory of a user's processes may hang who reads it."""
+        """Take `threads`, which makes a pool for each user: reading a user's processes may hang."""
         self._stepds = stepds
         self._opted = opted
         self._skew_s = skew_s
@@ -151,7 +151,7 @@ class Stacks:
             return
         if known is None or not known.mode.on:
             log.info("no stacks job=%d why='none of its opted-in processes ran here'", order.job)
-            self._tell(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
+            self._post(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
             return
         self._tasks.begin(order.job, self._collect(order, known))
 
@@ -162,28 +162,28 @@ class Stacks:
     async def _collect(self, order: CollectStacks, opted: OptedIn) -> None:
         try:
             text = await self._threads.call(
-                lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
+                lambda: self._text_of_stacks(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:
             text = f"the agent of {self._node} failed to read the stacks: {cause_and_file(error)}\n"
         log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
-        self._tell(order, text)
+        self._post(order, text)
 
-    def _tell(self, order: CollectStacks, text: str) -> None:
+    def _post(self, order: CollectStacks, text: str) -> None:
         """Post the text to the head, even if it only says that there are no stacks: the head waits for an answer."""
         for frame in bundle_frames(order.name, text):
             self._head.post(frame)
 
-    def _look(self, order: CollectStacks, opted: OptedIn) -> str:
+    def _text_of_stacks(self, order: CollectStacks, opted: OptedIn) -> str:
         pids = self._pids(opted)[:_MAX_PROCESSES]
-        said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
+        outcome = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
         if order.signal and order.signal == opted.mode.stacks:
-            asked = job_processes.signal_those_who_expect_it(pids, opted.uid, order.signal)
-            said = f"SIG{order.signal} was sent to the {asked.told} of {asked.of} processes that expect it"
-            if asked.told:
+            signalled = job_processes.signal_those_who_expect_it(pids, opted.uid, order.signal)
+            outcome = f"SIG{order.signal} was sent to the {signalled.told} of {signalled.of} processes that expect it"
+            if signalled.told:
                 self._written()
-        head = f"job {order.job} on {self._node}: {len(pids)} processes; {said}\n\n"
-        return _clean(head + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
+        title = f"job {order.job} on {self._node}: {len(pids)} processes; {outcome}\n\n"
+        return _clean(title + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
 
     def _own_stacks(self, opted: OptedIn) -> str:
         """Return the stacks that the tasks wrote themselves: the end of each file."""

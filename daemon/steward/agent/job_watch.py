@@ -29,22 +29,22 @@ from steward.ports import Clock, PortError
 log = logging.getLogger(__name__)
 
 EVERY_S = {"told": 0.5, "used": 15.0, "checkpoint": 15.0}
-"""The interval of each look; a job's report of the last moments before its node died is lost."""
+"""The interval of each look (s); a report that a job writes just before its node dies is lost."""
 STEPS_EVERY_S = 2.0
 """The shortest interval of reports that only hold new steps; a new checkpoint is reported at once."""
 ASLEEP_EVERY_S = 60.0
-"""The interval at which processes of the jobs in the book are looked for while none is here."""
+"""The interval of the search for processes of known jobs while none has a process here."""
 YOUNG_S = 60.0
-"""The time after a job was spoken of in which it is looked at although it has no process here (yet)."""
+"""How long jobs are looked at after the last claim, even if they have no process here (yet)."""
 TELL_QUIET_S = 30.0
-"""The shortest rest that is reported."""
+"""The shortest quiet time that is reported."""
 _TIMEOUT_S = 10.0
 _EARLIER_S = 1.0
 """The tolerance for file times, which are coarse."""
 QUIET_CPU = 0.02
-"""The most of one core that a quiet job's processes use here; slurmstepd and an idle interpreter use less."""
+"""The CPU use (cores) up to which a job counts as quiet here; slurmstepd and an idle interpreter use less."""
 QUIET_BYTES_PER_S = 100_000.0
-"""The most network traffic of a machine with quiet jobs; the machine's own traffic is less."""
+"""The network traffic of the machine up to which its jobs count as quiet; the machine's own traffic is less."""
 PACE_HALF_LIFE_S = 4 * 3600.0
 FEWEST_PAUSES = 5
 
@@ -175,12 +175,12 @@ class JobWatch:
         self._has_room = True
         self._sent: tuple[Progress, ...] = ()
         self._sent_at = -math.inf
-        self._spoken_at = time.monotonic()
+        self._claimed_at = time.monotonic()
         self._bells = {name: asyncio.Event() for name in EVERY_S}
-        opted.call_at_words(self._spoken)
+        opted.call_at_words(self._on_claim)
 
-    def _spoken(self) -> None:
-        self._spoken_at = time.monotonic()
+    def _on_claim(self) -> None:
+        self._claimed_at = time.monotonic()
         self._wake()
 
     def _wake(self) -> None:
@@ -189,21 +189,19 @@ class JobWatch:
 
     @property
     def is_awake(self) -> bool:
-        """Return whether a watched job has processes here, or was spoken of a moment ago."""
+        """Return whether a watched job has processes here, or was claimed a moment ago."""
         return any(job in self._here or self._is_young() for job in self._watched)
 
     def _is_young(self) -> bool:
-        return time.monotonic() < self._spoken_at + YOUNG_S
+        return time.monotonic() < self._claimed_at + YOUNG_S
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the current progress for a newly connected head, even if empty: the head may know jobs that ended."""
         return (self._frame(self._now_known()),)
 
     async def run(self) -> None:
-        """Look until cancelled; a look that hangs delays no other. While no job is here, wait until one is spoken of.
-
-        A job that is over stays in the book for a while; each of its steps is spoken of again.
-        """
+        """Look until cancelled; a look that hangs delays no other. While no job is here, wait for the next claim."""
+        # a job that is over stays in the book for a while; each step of a job repeats the claim
         await together(*(self._keep_looking(name) for name in EVERY_S))
 
     async def turn(self) -> None:
@@ -224,7 +222,7 @@ class JobWatch:
                 self._wake()
 
     async def _sleep(self, name: str) -> None:
-        # a process that comes without a step (by ssh) speaks of nothing
+        # a process that starts outside of a step (by ssh) makes no claim
         looks_on = self._watched and name == "used"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ASLEEP_EVERY_S if looks_on else None):
@@ -233,8 +231,8 @@ class JobWatch:
     async def _look(self, name: str) -> None:
         self._follow_book()
         if self._watched:
-            await self._blocking(name)
-        self._tell()
+            await self._run_look(name)
+        self._report_news()
 
     def _follow_book(self) -> None:
         book = {one.job: one for one in self._opted.that_count() if one.mode.on}
@@ -244,30 +242,30 @@ class JobWatch:
                 empty = Progress(job=job, restart=opted.restart, node=self._node)
                 self._watched[job] = _Watched(opted=opted, is_new=opted.at >= self._began, found=empty)
 
-    async def _blocking(self, name: str) -> None:
+    async def _run_look(self, name: str) -> None:
         match name:
             case "checkpoint":
                 await self._look_at_checkpoints()
             case "used":
                 await self._measure()
             case _:
-                await self._call(self._threads[name], self._read, name)
+                await self._call(self._threads[name], self._read_reports, name)
 
     async def _look_at_checkpoints(self) -> None:
-        """Look at the checkpoints, each user's in a pool of their own, because files of a user may hang."""
+        """Look at the checkpoints, each user's in a separate pool, because files of a user may hang."""
         of_user: defaultdict[int, list[_Watched]] = defaultdict(list)
         for one in self._watched.values():
             if one.opted.mode.checkpoint and one.opted.job in self._here:
                 of_user[one.opted.uid].append(one)
         await asyncio.gather(
             *(
-                self._call(self._of_user.of(uid), partial(self._stat, jobs), f"checkpoint of {uid}")
+                self._call(self._of_user.of(uid), partial(self._read_checkpoints, jobs), f"checkpoint of {uid}")
                 for uid, jobs in of_user.items()
             )
         )
 
     async def _measure(self) -> None:
-        """Look at what jobs use, each user's in a pool of their own, because memory of a user's processes may hang."""
+        """Measure what jobs use, each user's in a separate pool, because reading a user's processes may hang."""
         of_user: defaultdict[int, dict[JobId, int]] = defaultdict(dict)
         for job, one in self._watched.items():
             of_user[one.opted.uid][job] = one.opted.uid
@@ -296,18 +294,18 @@ class JobWatch:
 
     # In a thread
 
-    def _read(self) -> None:
+    def _read_reports(self) -> None:
         before, self._has_room = self._has_room, self._eyes.has_room()
         if not self._has_room:
-            self._read_nothing(is_new=before)
+            self._forget_steps(is_new=before)
             return
         for one in list(self._watched.values()):
             seen = self._eyes.told(one.opted, one.stamp)
             one.stamp = seen.stamp
             if seen.told is not None and seen.told.changed >= one.opted.at - _EARLIER_S:
-                _learn(one, seen.told, self._clock.now())
+                _take_report(one, seen.told, self._clock.now())
 
-    def _read_nothing(self, *, is_new: bool) -> None:
+    def _forget_steps(self, *, is_new: bool) -> None:
         """Forget the steps that jobs reported: a job that cannot write must not seem to stand still."""
         if is_new:
             log.warning("job folders are full: how far jobs are is not known until there is room below agent.job_dir")
@@ -317,7 +315,7 @@ class JobWatch:
     def _note_use(self, at: float, used: Used) -> None:
         self._activity.note(at, used, self._eyes.gpus_busy() if used.cpu_s else None)
 
-    def _stat(self, jobs: Sequence[_Watched]) -> None:
+    def _read_checkpoints(self, jobs: Sequence[_Watched]) -> None:
         for one in jobs:
             path = one.opted.mode.checkpoint
             try:
@@ -331,13 +329,13 @@ class JobWatch:
 
     # Back in the loop
 
-    def _tell(self) -> None:
+    def _report_news(self) -> None:
         known = self._now_known()
         is_news = _essence(known) != _essence(self._sent)
-        if is_news and (_milestones(known) != _milestones(self._sent) or self._was_told_long_ago()):
+        if is_news and (_milestones(known) != _milestones(self._sent) or self._is_report_due()):
             self._head.post(self._frame(known))
 
-    def _was_told_long_ago(self) -> bool:
+    def _is_report_due(self) -> bool:
         return not 0.0 <= self._clock.now() - self._sent_at < STEPS_EVERY_S  # the clock may be set back
 
     def _frame(self, known: tuple[Progress, ...]) -> Frame:
@@ -346,7 +344,7 @@ class JobWatch:
 
     def _now_known(self) -> tuple[Progress, ...]:
         now = self._clock.now()
-        told = {job: one for job, one in sorted(self._watched.items()) if job in self._here or _has_told(one.found)}
+        told = {job: one for job, one in sorted(self._watched.items()) if job in self._here or _has_reported(one.found)}
         kept = fair_share({job: one.opted.uid for job, one in told.items()}, MAX_JOBS)
         return tuple(replace(told[job].found, quiet_s=self._quiet_s(job, now)) for job in sorted(kept))
 
@@ -355,12 +353,12 @@ class JobWatch:
         return quiet_s if quiet_s >= TELL_QUIET_S else 0.0
 
 
-def _has_told(found: Progress) -> bool:
+def _has_reported(found: Progress) -> bool:
     return found.step is not None or found.checkpointed is not None
 
 
 def fair_share(users: Mapping[JobId, int], most: int) -> frozenset[JobId]:
-    """Return at most so many of these users' jobs, each user's last first, so that many jobs of one hide no other's."""
+    """Return at most `most` of the jobs, taken from the users in turn so that many jobs of one user hide no other's."""
     of_user: defaultdict[int, list[JobId]] = defaultdict(list)
     for job, uid in users.items():
         of_user[uid].append(job)
@@ -368,8 +366,8 @@ def fair_share(users: Mapping[JobId, int], most: int) -> frozenset[JobId]:
     return frozenset(islice((job for turn in in_turn for job in turn if job is not None), most))
 
 
-def _learn(one: _Watched, told: ReportedProgress, now: float) -> None:
-    """Take in a job's report; a smaller step is progress, too, because the job went on from its checkpoint."""
+def _take_report(one: _Watched, told: ReportedProgress, now: float) -> None:
+    """Update the watched job by its report; a smaller step is progress, too: the job went on from its checkpoint."""
     at, found = min(told.changed, now), one.found
     if told.step is not None and told.step != found.step:
         one.pace.step(at)
@@ -389,12 +387,10 @@ def _learn(one: _Watched, told: ReportedProgress, now: float) -> None:
 
 
 def _first_number(one: _Watched, told: ReportedProgress, step: int) -> int | None:
-    """Return the number of the run's first step: the job's own, else the first seen of a run that began or went back.
-
-    None: not known.
-    """
+    """Return the number of the run's first step, as reported by the job, else as first seen here; None: not known."""
     if told.first is not None:
         return told.first
+    # else the first step seen of a new run, or after a run went back to a checkpoint
     before = one.found.step
     if before is None:
         return step if one.is_new and one.found.first is None else one.found.first
@@ -402,7 +398,7 @@ def _first_number(one: _Watched, told: ReportedProgress, step: int) -> int | Non
 
 
 def _essence(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
-    """Return the progress without values that time alone changes: the head itself counts how long a job is quiet."""
+    """Return the progress without values that time alone changes; the head counts how long a job is quiet."""
     return {one.job: replace(one, quiet_s=float(one.quiet_s > 0.0)) for one in known}
 
 

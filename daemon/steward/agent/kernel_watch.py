@@ -27,14 +27,14 @@ _RETRY_S = 30.0
 _SAVE_EVERY_S = 10.0
 _CATCH_UP_BATCHES = 16
 _REST = 4.0
-"""The pause after each batch, in multiples of the batch's own CPU time: a flood of lines gets a fifth of a core.
+"""The pause after each batch, in multiples of the batch's CPU time: a flood of lines costs a fifth of a core at most.
 
 Lines that the kernel drops during a pause are noticed, and every check looks again.
 """
 CALM_S = 60.0
-"""The shortest interval at which checks look again because lines were lost: at once, then this often, last at the end.
+"""The shortest interval between looks of all checks that lost lines cause; the first look is at once.
 
-The loss itself is reported until so long after the last lost line.
+The loss is reported until this long after the last lost line.
 """
 
 
@@ -86,7 +86,7 @@ class KernelWatch:
         )
 
     def forget(self, names: tuple[str, ...], before: float) -> None:
-        """End the events up to `before` (Unix s) that a repair (reset GPU, restarted service) of `names` cures."""
+        """End the events up to `before` (Unix s) that a reset or restart of `names` (a GPU, a service) cures."""
         self.catch_up()
         seen = zip(self._events, related(self._events), strict=True)
         cured = [event for event, told in seen if event.at <= before and _is_cured(told, names)]
@@ -106,7 +106,7 @@ class KernelWatch:
                 await self._follow(changed)
             except PortError as error:
                 self.is_read = True
-                if self._say(str(error)):
+                if self._set_trouble(str(error)):
                     changed()
             await asyncio.sleep(_RETRY_S)
 
@@ -116,7 +116,7 @@ class KernelWatch:
             for _ in range(_CATCH_UP_BATCHES):
                 if self._source is None or (batch := self._source.read()) is None:
                     return
-                self._take(batch)
+                self._judge_batch(batch)
 
     async def _follow(self, changed: Callable[[], None]) -> None:
         source = self._opens(self._path, self._clock, self._position, self._inode)
@@ -125,7 +125,7 @@ class KernelWatch:
             while True:
                 began = time.thread_time()
                 while (batch := source.read()) is not None:
-                    if self._take(batch):
+                    if self._judge_batch(batch):
                         changed()
                     await asyncio.sleep(_REST * (time.thread_time() - began))
                     began = time.thread_time()
@@ -133,13 +133,13 @@ class KernelWatch:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._calm_s):
                         await source.wait()
-                if self._say(self._loss()):
+                if self._set_trouble(self._lost_lines()):
                     changed()
         finally:
             self._source = None
             source.close()
 
-    def _take(self, batch: Batch) -> bool:
+    def _judge_batch(self, batch: Batch) -> bool:
         """Judge and keep a batch; have every check look again if lines were lost. Return whether a finding is new."""
         self._position, self._inode = batch.position, batch.inode
         if batch.lost:
@@ -147,27 +147,27 @@ class KernelWatch:
             self._looks.wish()
         before = self._events
         for line in batch.lines:
-            self._note(line)
-        is_news = _told(self._events) != _told(before)
+            self._judge_line(line)
+        is_news = _findings_of(self._events) != _findings_of(before)
         for event in self._events if is_news else ():
             if event not in before:
                 log.warning("kernel check=%s text=%r", event.check, event.verdict.text)
         if is_news or abs(self._clock.now() - self._saved_at) > _SAVE_EVERY_S:
             self._save()
-        return self._say(self._loss()) or is_news
+        return self._set_trouble(self._lost_lines()) or is_news
 
-    def _loss(self) -> str:
+    def _lost_lines(self) -> str:
         is_calm = time.monotonic() >= self._lost_at + self._calm_s
         return "" if is_calm else "lines were lost: the kernel wrote faster than we read"
 
-    def _note(self, line: KernelLine) -> None:
+    def _judge_line(self, line: KernelLine) -> None:
         sign = judge(line.text)
         if sign is None or lookup_dotted(sign.check, self._limits.modes) == "off":
             return
         sign = with_limits(sign, self._limits)
         self._events = remember(self._events, sign, line.at, now=self._clock.now())
 
-    def _say(self, trouble: str) -> bool:
+    def _set_trouble(self, trouble: str) -> bool:
         """Keep and log why the log cannot be followed (empty if it is); return whether that changed."""
         if trouble == self._trouble:
             return False
@@ -181,14 +181,14 @@ class KernelWatch:
         if not isinstance(state, dict) or state.get("whose") != self._whose:
             return
         try:
-            self._events = tuple(_kept_of(record) for record in state["events"])
+            self._events = tuple(_event_of(record) for record in state["events"])
             self._position, self._inode = int(state["position"]), int(state["inode"])
         except (KeyError, TypeError, ValueError, PortError) as error:
             log.warning("kernel state dropped why=%r", str(error))
 
     def _save(self) -> None:
         self._saved_at = self._clock.now()
-        events = [_kept_record(event) for event in self._events]
+        events = [_record_of(event) for event in self._events]
         state = {"whose": self._whose, "position": self._position, "inode": self._inode, "events": events}
         try:
             write_json(self._state, state)
@@ -202,16 +202,16 @@ def _is_cured(event: KernelEvent, names: tuple[str, ...]) -> bool:
     return is_light and any(same_gpu(one, name) for one in about for name in names)
 
 
-def _told(events: tuple[KernelEvent, ...]) -> frozenset[Finding]:
+def _findings_of(events: tuple[KernelEvent, ...]) -> frozenset[Finding]:
     """Return the findings of the events, which change less often than the events' counts."""
     return frozenset(event.finding for event in events)
 
 
-def _kept_record(event: KernelEvent) -> dict[str, Any]:
+def _record_of(event: KernelEvent) -> dict[str, Any]:
     return {"finding": finding_record(event.finding), "subject": event.subject, "times": list(event.times)}
 
 
-def _kept_of(record: Any) -> KernelEvent:
+def _event_of(record: Any) -> KernelEvent:
     finding = finding_of(record["finding"])
     verdict = Judgement(
         outcome=finding.outcome,

@@ -53,10 +53,10 @@ class HeadConnection(Outbox, Protocol):
 
 
 class HeadSilence:
-    """The head's silence on one connection, counted in heartbeats: a stall of this process counts as one."""
+    """The head's silence on one connection, in heartbeats, so that a stall of this process counts as one heartbeat."""
 
     def __init__(self, terms: Terms) -> None:
-        # every answer wakes this node's agent once more, which its jobs may feel
+        # ask for few answers: each wakes this agent once more, which may disturb the node's jobs
         self._unasked = int(UNASKED_S / terms.interval_s)
         self._most = self._unasked + math.ceil(terms.late_after_s / terms.interval_s)
         self._late_after_s = terms.late_after_s
@@ -75,14 +75,14 @@ class HeadSilence:
 
 
 class HeadLink:
-    """The agent's connection to the head; `post` never blocks, and others read `away_since` and `skew_s`."""
+    """The agent's connection to the head. `post` never blocks; the agent's parts read `away_since` and `skew_s`."""
 
     def __init__(
         self, connect: Connect, *, clock: Clock, rng: random.Random, last_word: Callable[[], float] = lambda: ALONE
     ) -> None:
         """Take `last_word`, which returns within a second what ends with the agent: ALONE, WITH_HOST or WITH_ALL."""
         self._connect, self._last_word = connect, last_word
-        self._turned = asyncio.Event()
+        self._changed = asyncio.Event()
         self._clock = clock
         self._rng = rng
         self._outbox: asyncio.Queue[Frame] | None = None
@@ -93,11 +93,11 @@ class HeadLink:
         """The head's last warning to jobs that ask to be resumed; empty for none."""
 
     async def news(self, within_s: float) -> None:
-        """Wait until the connection came or went, for so long at most."""
+        """Wait until the connection opens or closes, at most `within_s` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._turned.wait()
-        self._turned.clear()
+                await self._changed.wait()
+        self._changed.clear()
 
     def post(self, frame: Frame) -> None:
         """Send the frame if there is a connection; log and drop a frame that cannot be encoded.
@@ -135,7 +135,7 @@ class HeadLink:
                 await self._talk(channel, terms, listener, self._outbox)
             finally:
                 self.away_since = self._clock.now()
-                self._turned.set()
+                self._changed.set()
                 self.skew_s = None
                 channel.close()
         finally:
@@ -147,20 +147,20 @@ class HeadLink:
         for frame in listener.greetings():
             self.post(frame)
         self.away_since = None
-        self._turned.set()
+        self._changed.set()
         try:
             silence = HeadSilence(terms)
             listen = self._listen(channel, listener, silence)
-            await together(self._beat(channel, terms, silence), listen, self._speak(channel, outbox))
+            await together(self._beat(channel, terms, silence), listen, self._send_queued(channel, outbox))
         except asyncio.CancelledError:
             await self._take_leave(channel)
             raise
 
     async def _take_leave(self, channel: Channel) -> None:
         """Tell the head what ends: the agent alone, or its host, which ends the jobs there."""
-        # with the agent alone slurmd may restart at the same time: its silence is then no evidence against the node
+        # if only the agent ends, slurmd may restart at the same time: its silence is then no evidence against the node
         with contextlib.suppress(PortError):
-            # what ends may take a second to find out: without this beat the head would take a busy node for a dead one
+            # `last_word` may take a second: without this heartbeat the head would take a busy node for a dead one
             await channel.beat(sent=self._clock.now())
             await channel.beat(sent=self._clock.now(), leaves=self._last_word())
 
@@ -177,31 +177,31 @@ class HeadLink:
             wait_s = terms.interval_s
 
     async def _listen(self, channel: Channel, listener: Listener, silence: HeadSilence) -> None:
-        """Take the head's frames. Raises Gone when the connection ended."""
+        """Handle the head's frames. Raises Gone when the connection ended."""
         while True:
             frame = await channel.receive()
             silence.heard()
             if frame["t"] == BEAT and "echo" not in frame:  # a ping: the head asks at once whether the agent lives
                 await channel.beat(lives=self._clock.now())
             elif frame["t"] == BEAT:
-                self._measure(frame)
+                self._measure_skew(frame)
             else:
-                self._hear(listener, frame)
+                self._dispatch(listener, frame)
 
-    def _hear(self, listener: Listener, frame: Frame) -> None:
+    def _dispatch(self, listener: Listener, frame: Frame) -> None:
         # a malformed frame is ignored, not a fault: the head would send the same frame on the next connection
         try:
             listener.hear(frame)
         except Malformed as error:
             log.error("a word of the head is left out type=%s why=%r", frame["t"][:20], str(error))
 
-    async def _speak(self, channel: Channel, outbox: "asyncio.Queue[Frame]") -> None:
+    async def _send_queued(self, channel: Channel, outbox: "asyncio.Queue[Frame]") -> None:
         while True:
             if outbox.full():
                 raise Gone("the head does not read what we send")
             await channel.send(await outbox.get())
 
-    def _measure(self, frame: Frame) -> None:
+    def _measure_skew(self, frame: Frame) -> None:
         echo, now = frame.get("echo"), frame.get("now")
         if not isinstance(echo, int | float) or not isinstance(now, int | float):
             raise Malformed("a beat without its times")

@@ -42,13 +42,13 @@ class PeerLook:
     def obey(self, order: LookOrder) -> None:
         """Start probing the node, unless a probe of it is under way; never block."""
         if order.node not in self._tasks and len(self._tasks) < AT_ONCE:
-            self._tasks.begin(order.node, self._tell(order))
+            self._tasks.begin(order.node, self._probe(order))
 
     async def rest(self) -> None:
         """Wait until no probe is under way."""
         await self._tasks.rest()
 
-    async def _tell(self, order: LookOrder) -> None:
+    async def _probe(self, order: LookOrder) -> None:
         address = Address(host=order.address, port=order.port)
         try:
             seen = await self._threads.call(
@@ -126,7 +126,7 @@ class JobEyes:
 
 MAX_BYTES = 64 << 10
 _READ_S = 3.0
-"""The child that reads is a new process, which on a busy node takes a second to begin."""
+"""The timeout of a read: on a busy node the child process that reads takes a second to start."""
 
 
 class Files(Protocol):

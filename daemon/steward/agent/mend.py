@@ -40,8 +40,8 @@ class MenderPort(Protocol):
 class AfterMend:
     """The consequences of a successful repair for the agent's picture of the node.
 
-    `forget` ends the events about a GPU or a unit that are older than a time (Unix s); `start_anew` has the checks look
-    again, for so many seconds at most.
+    `forget` ends the events about a GPU or a unit up to a time (Unix s); `start_anew` has the checks look again, within
+    a number of seconds.
     """
 
     forget: Callable[[tuple[str, ...], float], None]
@@ -80,15 +80,15 @@ class Mending:
             self._head.post(mended_frame(self._report))
             return
         self._task = asyncio.get_running_loop().create_task(self._carry_out(order))
-        self._task.add_done_callback(lambda _: self._rested())
+        self._task.add_done_callback(lambda _: self._forget_task())
 
     async def restart(self, unit: str) -> str:
         """Restart a unit without an order of the head, after the current repair; return the error, empty on success."""
         while self._task is not None:
             await self.rest()
-        task = asyncio.get_running_loop().create_task(self._error_of(Advice.RESTART_SERVICE, unit))
+        task = asyncio.get_running_loop().create_task(self._try(Advice.RESTART_SERVICE, unit))
         self._task = task
-        task.add_done_callback(lambda _: self._rested())
+        task.add_done_callback(lambda _: self._forget_task())
         return await task
 
     async def rest(self) -> None:
@@ -96,14 +96,14 @@ class Mending:
         if self._task is not None:
             await asyncio.gather(self._task)
 
-    def _rested(self) -> None:
+    def _forget_task(self) -> None:
         self._task = None
 
     async def _carry_out(self, order: MendNode) -> None:
         log.warning("mend begins rung=%s target=%s token=%s", order.rung.value, order.target, order.token)
         try:
             self._save(MendReport(token=order.token, error=CUT_OFF, at=self._clock.now()))
-            error = await self._error_of(order.rung, order.target)
+            error = await self._try(order.rung, order.target)
         except PortError as failure:
             error = str(failure)
         self._report = MendReport(token=order.token, error=error, at=self._clock.now())
@@ -114,15 +114,15 @@ class Mending:
         except PortError as failure:
             log.warning("mend not saved why=%r", str(failure))
 
-    async def _error_of(self, rung: Advice, target: str) -> str:
+    async def _try(self, rung: Advice, target: str) -> str:
         """Carry out the rung; return the error, empty on success."""
         try:
-            await self._do(rung, target)
+            await self._apply(rung, target)
         except (PortError, OSError) as failure:
             return cause_and_file(failure)
         return ""
 
-    async def _do(self, rung: Advice, target: str) -> None:
+    async def _apply(self, rung: Advice, target: str) -> None:
         began = self._clock.now()
         if rung is Advice.RESET_GPU:
             names = await self._blocking(lambda: self._mender.reset(target))

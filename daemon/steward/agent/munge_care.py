@@ -1,4 +1,4 @@
-"""The agent's own restarts of munged, without which it cannot prove who it is."""
+"""The agent's own restarts of munged, without which the agent cannot prove its identity."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ Restart = Callable[[str], Awaitable[str]]
 
 
 class MungeCare:
-    """The agent's own restarts of munged; the file `path` keeps their times."""
+    """A watch that restarts a dead munged; the file `path` keeps the times of restarts."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class MungeCare:
         self._is_given_up = False
 
     def no_answer(self, why: str) -> None:
-        """Take note, from any thread, that a call to munged got no answer."""
+        """Note, from any thread, that a call to munged got no answer."""
         self._loop.call_soon_threadsafe(self._bell.set)
 
     async def run(self, restart: Restart) -> None:
-        """Look after munged whenever a call got no answer, until cancelled."""
+        """After each call without an answer, restart munged if it is dead; until cancelled."""
         while True:
             await self._bell.wait()
             self._bell.clear()

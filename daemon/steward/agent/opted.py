@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 
 CROWDED = 64
 CLAIMS = 32
-"""The number of unconfirmed jobs of one user above which these go first when the book is full."""
+"""A user with more unconfirmed claims than this is the first to lose one when the book is full."""
 YOUNG_S = 600.0
 SAVE_EVERY_S = 0.5
-"""The shortest interval between writes of the book, which a user can change at will.
+"""The shortest interval between writes of the book, because a user can change the book at will.
 
-The head knows the words that a killed agent had not written yet.
+The head has the claims that a killed agent had not written yet.
 """
 TELL_EVERY_S = 0.5
-"""The shortest interval between reports of one user's unconfirmed words to the head."""
+"""The shortest interval between reports of one user's unconfirmed claims to the head."""
 
 _Key = tuple[JobId, int]
 
@@ -51,16 +51,16 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Word:
-    """A user's word on a job; `sure` if root or Slurm confirms that the job is this user's."""
+class _Claim:
+    """A user's claim on a job; `sure` if root or Slurm confirms that the job is this user's."""
 
     opted: OptedIn
     sure: bool = False
     out: Output = Output()
 
     def says(self, opted: OptedIn) -> bool:
-        """Return whether this word already holds all that `opted` says."""
-        same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends them
+        """Return whether this claim already holds all that `opted` says."""
+        same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends sizes
         is_news = (
             (opted.has_steps and not self.opted.has_steps)
             or (opted.has_detached and not self.opted.has_detached)
@@ -70,55 +70,55 @@ class _Word:
 
 
 class OptedBook:
-    """The words on each job, one of each user who claims the job, so that no user hides the word of its owner.
+    """The claims on jobs, one of each user who claims a job, so that no user hides the owner's claim.
 
-    Holds at most `MAX_OPTED` words. The oldest word of the user with the most words goes first, so that no user can
+    Holds at most `MAX_OPTED` claims. The oldest claim of the user with the most claims goes first, so that no user can
     push out another user's job.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._words = {(one.opted.job, one.opted.uid): one for one in _read(path)}
+        self._claims = {(one.opted.job, one.opted.uid): one for one in _read(path)}
         self._save = Debounced(self._write, SAVE_EVERY_S)
         self._bells: list[Callable[[], None]] = []
 
     def call_at_words(self, bell: Callable[[], None]) -> None:
-        """Have `bell` called whenever a job is spoken of, news or not: it begins something here."""
+        """Have `bell` called at each claim, new or repeated: a script or step of the job starts on this node."""
         self._bells.append(bell)
 
     def all(self) -> tuple[OptedIn, ...]:
-        """Return every word."""
-        return tuple(one.opted for one in self._words.values())
+        """Return every claim."""
+        return tuple(one.opted for one in self._claims.values())
 
     def that_count(self) -> tuple[OptedIn, ...]:
-        """Return one word on each job: its owner's, or the first while the owner is not known."""
+        """Return one claim on each job: the owner's, or the first while the owner is not known."""
         first: dict[JobId, OptedIn] = {}
-        for one in sorted(self._words.values(), key=lambda one: not one.sure):
+        for one in sorted(self._claims.values(), key=lambda one: not one.sure):
             first.setdefault(one.opted.job, one.opted)
         return tuple(first.values())
 
     def of(self, job: JobId) -> OptedIn | None:
-        """Return the word on the job that counts, as in `that_count`; None if there is none."""
-        first = min(self._of(job), key=lambda one: not one.sure, default=None)
+        """Return the claim on the job that counts, as in `that_count`; None if there is none."""
+        first = min(self._claims_on(job), key=lambda one: not one.sure, default=None)
         return None if first is None else first.opted
 
     def by(self, job: JobId, uid: int) -> OptedIn | None:
-        """Return this user's own word on the job; None if there is none."""
-        known = self._words.get((job, uid))
+        """Return this user's own claim on the job; None if there is none."""
+        known = self._claims.get((job, uid))
         return None if known is None else known.opted
 
     def is_anothers(self, job: JobId, uid: int) -> bool:
         """Return whether the job is known to be another user's."""
-        return any(one.sure and one.opted.uid != uid for one in self._of(job))
+        return any(one.sure and one.opted.uid != uid for one in self._claims_on(job))
 
     def is_disputed(self, job: JobId) -> bool:
         """Return whether several users claim the job."""
-        return len(self._of(job)) > 1
+        return len(self._claims_on(job)) > 1
 
     def add(self, opted: OptedIn, *, sure: bool = False) -> bool:
-        """Add a word; with `sure` (its user owns the job) forget other users' words on the job.
+        """Add a claim; with `sure` (its user owns the job) forget other users' claims on the job.
 
-        Returns False if the word was known: each step of a job sends it again.
+        Returns False if the claim was known: each step of a job repeats the claim.
         """
         is_news = self._add(opted, sure=sure)
         for bell in self._bells:
@@ -127,12 +127,12 @@ class OptedBook:
 
     def _add(self, opted: OptedIn, *, sure: bool) -> bool:
         key = (opted.job, opted.uid)
-        known = self._words.get(key)
+        known = self._claims.get(key)
         if known is not None and known.says(opted):
             if sure:
                 self.settle({opted.job: opted.uid})
             return False
-        of_run = known if known is not None and known.opted.restart == opted.restart else _Word(opted=opted)
+        of_run = known if known is not None and known.opted.restart == opted.restart else _Claim(opted=opted)
         before = of_run.opted
         opted = replace(
             opted,
@@ -141,46 +141,46 @@ class OptedBook:
             has_detached=opted.has_detached or before.has_detached,
             left=opted.left or before.left,
         )
-        words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
-        self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
+        claims = {**self._claims, key: _Claim(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
+        self._set_claims(_settled(claims, {opted.job: opted.uid} if sure else {}))
         return True
 
     def settle(self, owners: Mapping[JobId, int]) -> None:
-        """Confirm the owners of these jobs, and forget other users' words on them."""
-        words = _settled(self._words, owners)
-        if words != self._words:
-            self._keep(words)
+        """Confirm the owners of these jobs, and forget other users' claims on them."""
+        claims = _settled(self._claims, owners)
+        if claims != self._claims:
+            self._set_claims(claims)
 
     def out_of(self, job: JobId, uid: int) -> Output:
         """Return the output file of the job's script, as this user says."""
-        known = self._words.get((job, uid))
+        known = self._claims.get((job, uid))
         return Output() if known is None else known.out
 
     def note_out(self, job: JobId, uid: int, restart: int, out: Output) -> None:
         """Keep the output file of the job's current run; ignore that of another run."""
-        known = self._words.get((job, uid))
+        known = self._claims.get((job, uid))
         if known is not None and known.opted.restart == restart and known.out != out:
-            self._keep({**self._words, (job, uid): replace(known, out=out)})
+            self._set_claims({**self._claims, (job, uid): replace(known, out=out)})
 
     @property
     def is_crowded(self) -> bool:
-        """Return whether the book holds so many words that Slurm is asked which jobs are still on this node."""
-        return len(self._words) > CROWDED
+        """Return whether the book is so full that Slurm is to be asked which jobs are still on this node."""
+        return len(self._claims) > CROWDED
 
     def prune(self, owners: Mapping[JobId, int], now: float) -> None:
         """Forget the jobs that left the node, and claims on other users' jobs; `owners` holds the jobs on the node.
 
         The youngest jobs stay: Slurm may not list them yet.
         """
-        words = _settled(self._words, owners)
-        self._keep({key: one for key, one in words.items() if key[0] in owners or now - one.opted.at < YOUNG_S})
+        claims = _settled(self._claims, owners)
+        self._set_claims({key: one for key, one in claims.items() if key[0] in owners or now - one.opted.at < YOUNG_S})
 
-    def _of(self, job: JobId) -> list[_Word]:
-        return [one for one in self._words.values() if one.opted.job == job]
+    def _claims_on(self, job: JobId) -> list[_Claim]:
+        return [one for one in self._claims.values() if one.opted.job == job]
 
-    def _keep(self, words: Mapping[_Key, _Word]) -> None:
-        kept = _fair_share(sorted(words.values(), key=lambda one: one.opted.at))
-        self._words = {(one.opted.job, one.opted.uid): one for one in kept}
+    def _set_claims(self, claims: Mapping[_Key, _Claim]) -> None:
+        kept = _fair_share(sorted(claims.values(), key=lambda one: one.opted.at))
+        self._claims = {(one.opted.job, one.opted.uid): one for one in kept}
         self._save.wish()
 
     def close(self) -> None:
@@ -189,20 +189,20 @@ class OptedBook:
 
     def _write(self) -> None:
         try:
-            write_json(self._path, [_record(one) for one in self._words.values()])
+            write_json(self._path, [_record(one) for one in self._claims.values()])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
 
 
-def _settled(words: Mapping[_Key, _Word], owners: Mapping[JobId, int]) -> dict[_Key, _Word]:
+def _settled(claims: Mapping[_Key, _Claim], owners: Mapping[JobId, int]) -> dict[_Key, _Claim]:
     return {
         (job, uid): replace(one, sure=True) if job in owners else one
-        for (job, uid), one in words.items()
+        for (job, uid), one in claims.items()
         if owners.get(job, uid) == uid
     }
 
 
-def _fair_share(oldest_first: list[_Word]) -> list[_Word]:
+def _fair_share(oldest_first: list[_Claim]) -> list[_Claim]:
     kept = list(oldest_first)
     while len(kept) > MAX_OPTED:
         claims = [one for one in kept if not one.sure]
@@ -210,19 +210,19 @@ def _fair_share(oldest_first: list[_Word]) -> list[_Word]:
     return kept
 
 
-def _oldest_of_crowd(words: list[_Word], more_than: int) -> _Word | None:
-    """Return the oldest word of the user with the most words; None if that user has at most `more_than`."""
-    crowd = Counter(one.opted.uid for one in words).most_common(1)
+def _oldest_of_crowd(claims: list[_Claim], more_than: int) -> _Claim | None:
+    """Return the oldest claim of the user with the most claims; None if that user has at most `more_than`."""
+    crowd = Counter(one.opted.uid for one in claims).most_common(1)
     if not crowd or crowd[0][1] <= more_than:
         return None
-    return next(one for one in words if one.opted.uid == crowd[0][0])
+    return next(one for one in claims if one.opted.uid == crowd[0][0])
 
 
-def _record(one: _Word) -> dict[str, Any]:
+def _record(one: _Claim) -> dict[str, Any]:
     return {**opted_record(one.opted), "sure": one.sure, "out": one.out.path, "out_start": one.out.start}
 
 
-def _read(path: Path) -> list[_Word]:
+def _read(path: Path) -> list[_Claim]:
     records = read_json(path)
     found = []
     for record in records if isinstance(records, list) else []:
@@ -231,7 +231,7 @@ def _read(path: Path) -> list[_Word]:
         except PortError as error:
             log.warning("opted job dropped from=%s why=%r", path, str(error))
         else:
-            found.append(_Word(opted=opted, sure=record.get("sure") is True, out=_output_of(record)))
+            found.append(_Claim(opted=opted, sure=record.get("sure") is True, out=_output_of(record)))
     return found
 
 
@@ -242,9 +242,9 @@ def _output_of(record: dict[str, Any]) -> Output:
 
 
 class OptedNews:
-    """The new words of a book, for the head.
+    """The new claims of a book, sent to the head.
 
-    Confirmed words are sent at once. Of an unconfirmed user's words the first is sent at once and the rest `every_s`
+    Confirmed claims are sent at once. Of an unconfirmed user's claims the first is sent at once and the rest `every_s`
     seconds later, as they are then, so that a user cannot load the head at will.
     """
 
@@ -254,7 +254,7 @@ class OptedNews:
         self._pace: dict[int, Debounced] = {}
 
     def add(self, opted: OptedIn, *, sure: bool) -> None:
-        """Send a word that the book already holds, at once or later."""
+        """Send a claim that the book already holds, at once or later."""
         uid = opted.uid
         if sure:
             self._tell([opted])
@@ -265,8 +265,8 @@ class OptedNews:
         self._pace[uid].wish()
 
     def _flush(self, uid: int) -> None:
-        words = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
-        if known := [one for one in words if one is not None]:
+        claims = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
+        if known := [one for one in claims if one is not None]:
             self._tell(known)
 
 
@@ -298,11 +298,11 @@ class Owners:
             return
         if self._inquiry is None and now >= self._asked + EVERY_S:
             self._asked = now
-            self._inquiry = asyncio.get_running_loop().create_task(self._ask())
+            self._inquiry = asyncio.get_running_loop().create_task(self._ask_slurm())
         if self._inquiry is not None:
             await asyncio.wait((self._inquiry,), timeout=PATIENCE_S)
 
-    async def _ask(self) -> None:
+    async def _ask_slurm(self) -> None:
         try:
             self._opted.settle(await self._look.on(self._node))
         except PortError as error:
@@ -342,13 +342,13 @@ async def _tidy(
 ) -> None:
     try:
         opted.prune(await look.on(node), clock.now())
-        await threads.call(partial(_remove, folders, _left(folders, opted)), name="tidy", timeout_s=_REMOVE_S)
+        await threads.call(partial(_remove, folders, _without_claim(folders, opted)), name="tidy", timeout_s=_REMOVE_S)
     except PortError as error:
         log.info("opted jobs kept why=%r", str(error))
 
 
-def _left(folders: JobFolders, opted: OptedBook) -> frozenset[JobId]:
-    """Return the jobs that have a folder but no word in the book."""
+def _without_claim(folders: JobFolders, opted: OptedBook) -> frozenset[JobId]:
+    """Return the jobs that have a folder but no claim in the book."""
     return folders.all() - {one.job for one in opted.all()}
 
 

@@ -53,25 +53,25 @@ class DeepDesk:
         if line.node != self._node:
             log.warning("deep refused run=%s why='it is of the node %s'", line.run, line.node)
             return None
-        self._keep(self._with(line))
+        self._store(self._updated(line))
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the reports for a newly connected head."""
         return tuple(deep_frame(one) for one in self._reports.values())
 
-    def _with(self, line: DeepLine) -> DeepReport:
-        known = self._reports.get(line.run) or DeepReport(run=line.run, node=self._node)
+    def _updated(self, line: DeepLine) -> DeepReport:
+        report = self._reports.get(line.run) or DeepReport(run=line.run, node=self._node)
         at = self._clock.now()
         if line.measure is None:
-            return replace(known, progress=line.progress, is_done=line.is_done or known.is_done, at=at)
-        measures = [one for one in known.measures if _what(one) != _what(line.measure)]
+            return replace(report, progress=line.progress, is_done=line.is_done or report.is_done, at=at)
+        measures = [one for one in report.measures if _subject(one) != _subject(line.measure)]
         if len(measures) >= MAX_MEASURES:
             passed = (at for at, one in enumerate(measures) if one.outcome is Outcome.PASSED)
             del measures[next(passed, 0)]
-        return replace(known, measures=(*measures, line.measure), at=at)
+        return replace(report, measures=(*measures, line.measure), at=at)
 
-    def _keep(self, report: DeepReport) -> None:
+    def _store(self, report: DeepReport) -> None:
         others = [one for run, one in self._reports.items() if run != report.run]
         newest = sorted(others, key=lambda one: one.at)[-(MAX_RUNS - 1) :]
         self._reports = {one.run: one for one in (*newest, report)}
@@ -82,7 +82,7 @@ class DeepDesk:
             log.warning("deep measures not saved why=%r", str(error))
 
 
-def _what(measure: Measure) -> tuple[str, NodeName, NodeName | None]:
+def _subject(measure: Measure) -> tuple[str, NodeName, NodeName | None]:
     """Return the subject of a measure: a second measure of the same subject replaces the first."""
     return measure.check, measure.node, measure.partner
 
@@ -120,13 +120,13 @@ class VerdictDesk:
     def serve(self, peer: int) -> bytes:
         """Return the verdict as the last line for the caller."""
         findings = self._findings()
-        worst = max(filter(self._counts, findings), key=lambda one: one.severity.rank, default=None)
+        worst = max(filter(self._refuses_jobs, findings), key=lambda one: one.severity.rank, default=None)
         if worst is not None:
             log.info("verdict bad check=%s severity=%s peer=%d", worst.check, worst.severity.value, peer)
             return bad_line(worst.severity, worst.check, worst.text)
         return FINE if self._known() and any(one.outcome is Outcome.PASSED for one in findings) else UNKNOWN
 
-    def _counts(self, finding: Finding) -> bool:
+    def _refuses_jobs(self, finding: Finding) -> bool:
         return finding.is_bad and finding.scope is Scope.NODE and self._mode(finding.check) == _DRAIN
 
 

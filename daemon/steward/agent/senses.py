@@ -24,10 +24,10 @@ FIRST_REPORT_S = 10.0
 LIST_S = 5.0
 """The timeout of a listing of the site's checks, whose files may lie on a file system that hangs."""
 TRAVEL_S = 0.2
-"""The part of a check-now's budget that is kept for the way back, in seconds."""
+"""Seconds of a check-now's budget that are kept for the report's way to the head."""
 MAX_BUDGET_S = 60.0
 GATHER_S = 0.05
-"""The wait for further results after one: checks of one interval end within milliseconds, and share one report.
+"""The wait for more results after the first: checks of one interval end within milliseconds, and share one report.
 
 Events of the kernel log do not wait.
 """
@@ -53,9 +53,9 @@ class EventWatch(Protocol):
 class Senses:
     """The checks of this node: the `built_in` ones, and the site's own, which `site` lists in a thread.
 
-    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check; `next_list`
-    returns the time of the listing after one at a time (loop's clock); `hardware` returns the identities of the node's
-    hardware.
+    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check. `next_list`
+    returns the time of the next listing after a given time (loop's clock). `hardware` returns the identities of the
+    node's hardware.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Senses:
     async def run(self) -> None:
         """Run the checks and watches until cancelled."""
         try:
-            await together(self._schedule(), *(one.run(self._tell, self._look_again) for one in self._watches))
+            await together(self._schedule(), *(one.run(self._report_news, self._look_again) for one in self._watches))
         finally:
             for task in self._tasks.values():
                 task.cancel()
@@ -140,14 +140,14 @@ class Senses:
             now = loop_now()
             self._refresh()
             due = [track for name, track in self._tracks.items() if track.due <= now and name not in self._tasks]
-            for track in sorted(due, key=lambda track: track.check.cost_ms):  # the quick ones wait for no program
+            for track in sorted(due, key=lambda track: track.check.cost_ms):  # quick checks do not wait for programs
                 self._start(track.check.id, track.look())
-            self._tell()
+            self._report_news()
             waiting = [track.due for name, track in self._tracks.items() if name not in self._tasks]
             await self._pause(min([*waiting, self._refresh_due]) - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for so many seconds, or until the bell rang and every look has ended, or `GATHER_S` went by."""
+        """Wait for `seconds`. If the bell rings, wait only until every look has ended, `GATHER_S` at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.01)) as limit:
                 await self._bell.wait()
@@ -166,20 +166,20 @@ class Senses:
         """List the site's checks: add the new ones, and drop those whose files are gone."""
         trouble = ""
         try:
-            self._take(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
+            self._set_site_checks(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
         except (PortError, OSError) as error:
             trouble = cause_and_file(error)
         finally:
             self._refresh_due = self._next_list(loop_now())
             self._listed.set()
-        self._say(trouble)
+        self._set_trouble(trouble)
 
-    def _take(self, site: SiteChecks) -> None:
+    def _set_site_checks(self, site: SiteChecks) -> None:
         self._site = site
         checks = (*self._built_in, *site.checks)
         self._tracks = {check.id: self._tracks.get(check.id) or self._track(check) for check in checks}
 
-    def _say(self, trouble: str) -> None:
+    def _set_trouble(self, trouble: str) -> None:
         if trouble and trouble != self._trouble:
             log.warning("site checks not listed why=%r", trouble)
         self._trouble = trouble
@@ -228,7 +228,7 @@ class Senses:
         await self._listed.wait()
         await self._look_until_sure({name: one for name, one in self._tracks.items() if name not in known}, deadline)
 
-    def _tell(self) -> None:
+    def _report_news(self) -> None:
         """Post a report if there is news since the last one."""
         findings = self.findings()
         essence = self._essence(findings)

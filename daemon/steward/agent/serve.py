@@ -21,7 +21,7 @@ def start(settings: Path, node: str, log_level: str) -> int:
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     try:
         config = load(settings, os.environ)
-        asyncio.run(_until_told(config, node))
+        asyncio.run(_run_until_signal(config, node))
     except ConfigError as error:
         print(f"steward-agent: {error}", file=sys.stderr)
         return 2
@@ -31,9 +31,9 @@ def start(settings: Path, node: str, log_level: str) -> int:
     return 0
 
 
-async def _until_told(config: AgentConfig, node: str) -> None:
-    work = asyncio.ensure_future(run_agent(config, node=node))
-    for told in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(told, work.cancel)
+async def _run_until_signal(config: AgentConfig, node: str) -> None:
+    agent = asyncio.ensure_future(run_agent(config, node=node))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, agent.cancel)
     with contextlib.suppress(asyncio.CancelledError):
-        await work
+        await agent

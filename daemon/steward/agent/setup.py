@@ -73,14 +73,14 @@ class Setups:
         self._sent = 0
         """Characters of the current log that were sent."""
         self._log_due = 0.0
-        self._is_told = True
+        self._is_reported = True
         """Whether the current setup is over and the head has all of its log, or there is none."""
         self._bell = asyncio.Event()
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the last report for a new connection, and arrange for the end of the log to be sent again."""
         self._sent = max(0, self._sent - _SENT_AGAIN)
-        self._is_told = self._current is None
+        self._is_reported = self._current is None
         self._bell.set()
         return () if self._report is None else (setup_frame(self._report),)
 
@@ -101,43 +101,45 @@ class Setups:
             self._bell.clear()
             await self._turn()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if self._is_told else POLL_S):
+                async with asyncio.timeout(None if self._is_reported else POLL_S):
                     await self._bell.wait()
 
     async def _turn(self) -> None:
         """Read the current setup's report and log; if the setup is over, start the next one."""
-        if self._current is not None and not self._is_told:
-            self._take(await self._blocking(self._look(self._current)))
+        if self._current is not None and not self._is_reported:
+            self._send_news(await self._blocking(self._look_at(self._current)))
         if self._next is not None and self._report is not None and self._next.token == self._report.token:
             self._next = None
             self._head.post(setup_frame(self._report))
         if self._next is not None and (self._report is None or _is_over(self._report)):
             order, self._next = self._next, None
             log.info("setup begins token=%s source=%r", order.token, order.lifecycle.source)
-            self._current, self._sent, self._is_told = SetupDir(self._root, order.token), 0, False
-            self._tell(SetupReport(token=order.token, state=SetupState.RUNNING, step="begin", at=self._clock.now()))
-            self._tell(await self._blocking(lambda: self._begin(order)) or self._failed(order))
+            self._current, self._sent, self._is_reported = SetupDir(self._root, order.token), 0, False
+            self._report_if_new(
+                SetupReport(token=order.token, state=SetupState.RUNNING, step="begin", at=self._clock.now())
+            )
+            self._report_if_new(await self._blocking(lambda: self._begin(order)) or self._failed(order))
 
-    def _take(self, seen: _Seen | None) -> None:
+    def _send_news(self, seen: _Seen | None) -> None:
         if seen is None:
             return
         if seen.report is not None:
-            self._tell(seen.report)
+            self._report_if_new(seen.report)
         if seen.sent != self._sent:  # a new connection was opened meanwhile: its log begins further back
             return
         for chunk in seen.chunks if self._head.away_since is None else ():
             self._head.post(setup_log_frame(chunk))
             self._sent = chunk.offset + len(chunk.text)
-        self._is_told = not seen.chunks and seen.is_over
+        self._is_reported = not seen.chunks and seen.is_over
 
-    def _tell(self, report: SetupReport) -> None:
+    def _report_if_new(self, report: SetupReport) -> None:
         if report == self._report:
             return
         self._report = report
         log.info("setup token=%s state=%s step=%r why=%r", report.token, report.state.value, report.step, report.why)
         self._head.post(setup_frame(report))
 
-    # In a thread of their own: a disk that hangs must not delay the heartbeats
+    # In the setup thread: a disk that hangs must not delay the heartbeats
 
     def _recall(self) -> None:
         """Read the last setup of this boot, which an earlier agent process may have begun."""
@@ -159,7 +161,8 @@ class Setups:
                 setup.finish_if_cut_off(f"the runner could not be started: {error}", self._clock.now())
         return setup.report() or self._failed(order)
 
-    def _look(self, setup: SetupDir) -> Callable[[], _Seen]:
+    def _look_at(self, setup: SetupDir) -> Callable[[], _Seen]:
+        """Return a look at the setup, to be called in the setup thread."""
         sent, now = self._sent, asyncio.get_running_loop().time()
         wants_log = now >= self._log_due
         if wants_log:

@@ -58,23 +58,23 @@ class Debounced:
         if self._rest is not None:
             self._is_wished = True
             return
-        self._do()
+        self._call()
 
     def now(self) -> None:
         """Call now if a wish waits, because the process is about to end."""
         if self._rest is not None:
             self._rest.cancel()
-            self._again()
+            self._interval_over()
 
-    def _do(self) -> None:
+    def _call(self) -> None:
         self._what()
         try:
-            self._rest = asyncio.get_running_loop().call_later(self._every_s, self._again)
+            self._rest = asyncio.get_running_loop().call_later(self._every_s, self._interval_over)
         except RuntimeError:
             self._rest = None
 
-    def _again(self) -> None:
+    def _interval_over(self) -> None:
         self._rest = None
         if self._is_wished:
             self._is_wished = False
-            self._do()
+            self._call()

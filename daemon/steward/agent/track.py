@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 SAVE_EVERY_S = 10.0
 MAX_NAMES = 512
 MAX_TIMES = 64
-"""The most notes of one check: names, and numbers below each; the newest stay."""
+"""The most names in one check's notes, and the most numbers of one name, of which the newest stay."""
 
 
 class CheckMemory:
@@ -101,9 +101,10 @@ def loop_now() -> float:
 
 
 class Rounds:
-    """The times of this node's looks: checks of one period look together, and longer periods at some of those times.
+    """The schedule of this node's looks: checks of one period look together, and longer periods at some of those times.
 
-    So the node's jobs are disturbed once for all of them. Nodes differ: they do not load what they share at once.
+    So the node's jobs are disturbed once for all checks. Each node has its own phase, so that nodes do not load shared
+    servers at the same time.
     """
 
     def __init__(self, node: NodeName, base_s: float) -> None:
@@ -155,7 +156,7 @@ class Track:
         self._looked = self._anew = self._wanted = -math.inf
         """The times of the last look that counted (its start), of the last `start_anew` and of the last `look_soon`."""
         self._fresh_from = self._confirms_from = -math.inf
-        """The times from which probes give new answers, and from which a bad look counts beside the last one."""
+        """The times from which probes give new answers, and from which a bad look counts as another one."""
 
     @property
     def finding(self) -> Finding:
@@ -192,23 +193,23 @@ class Track:
         if verdict is None or began < self._anew:
             self.due = max(self.due, self._fresh_from)
         else:
-            self._settle(verdict, began)
+            self._update_standing(verdict, began)
 
     async def look_until_sure(self, deadline: float) -> None:
         """Look until the standing is sure and newer than this call, or `deadline` (loop's clock) leaves no time."""
         asked = loop_now()
         await self.look()
-        while (again := self._again(asked)) is not None and again < deadline:
+        while (again := self._when_again(asked)) is not None and again < deadline:
             await asyncio.sleep(again - loop_now())
             await self.look()
 
-    def _again(self, asked: float) -> float | None:
+    def _when_again(self, asked: float) -> float | None:
         """Return when to look again for a caller who asked at `asked`; None when the standing answers the caller."""
         if self._looked < asked:
             return max(self._fresh_from, loop_now())
         return self.due if self.standing.is_unsure else None
 
-    def _settle(self, verdict: Judgement, began: float) -> None:
+    def _update_standing(self, verdict: Judgement, began: float) -> None:
         before, now = self.standing, loop_now()
         if verdict.is_bad and began < self._confirms_from - _EARLY_S:
             before = _without_last_bad(before)
@@ -216,9 +217,9 @@ class Track:
             self._confirms_from = now + self.check.confirm_s
         self.standing = after_look(before, verdict, self._clock.now(), self._rule)
         self._looked = began
-        self.due = now if began < self._wanted else self._next(verdict, now)
+        self.due = now if began < self._wanted else self._next_look(verdict, now)
 
-    def _next(self, verdict: Judgement, now: float) -> float:
+    def _next_look(self, verdict: Judgement, now: float) -> float:
         """Return when to look next: in the node's rounds, so that equal probes are shared."""
         if self.standing.is_unsure:
             return self._confirms_from if self._confirms_from > now else now + self.check.confirm_s
@@ -244,9 +245,9 @@ class Track:
         if self.check.readings is not None and not any(raw.error for raw in raws):
             kept = [r for r in self._readings if r.at >= now - self.check.keep_s][-(MAX_READINGS - 1) :]
             self._readings = (*kept, Reading(at=now, values=self.check.readings(raws)))
-        return self._noted(Past(was_bad=self.standing.is_bad, now=now, readings=self._readings), raws)
+        return self._with_notes(Past(was_bad=self.standing.is_bad, now=now, readings=self._readings), raws)
 
-    def _noted(self, past: Past, raws: tuple[Raw, ...]) -> Past:
+    def _with_notes(self, past: Past, raws: tuple[Raw, ...]) -> Past:
         if self.check.note is None or any(raw.error for raw in raws):
             return past
         before = replace(past, notes=self._memory.of(self.check.id))

@@ -96,7 +96,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=notifier(),
     )
-    beside = (jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *_watched(config, care, mending))
+    beside = (jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *_munge_watch(config, care, mending))
     await agent.run(_shims(config, desk, deep, senses).run(), *beside)
 
 
@@ -113,7 +113,7 @@ def _shims(config: AgentConfig, desk: JobDesk, deep: DeepDesk, senses: Senses) -
     return ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
 
 
-def _watched(config: AgentConfig, care: MungeCare, mending: Mending) -> tuple[Coroutine[Any, Any, None], ...]:
+def _munge_watch(config: AgentConfig, care: MungeCare, mending: Mending) -> tuple[Coroutine[Any, Any, None], ...]:
     # munge.service is the munged of the library's default socket; the unit of a munged on another socket is not known
     return () if config.cluster.munge_socket else (care.run(mending.restart),)
 

@@ -56,7 +56,7 @@ def probes(facts: Facts) -> tuple[ReadTree, ...]:
 
 
 def gpus(raw: Raw) -> tuple[str, ...]:
-    """Return the identity of each GPU that the compute driver lists: its unique id, or else its place on the bus."""
+    """Return the identity of each GPU that the compute driver lists: its unique id, or else its PCI address."""
     texts: dict[str, dict[str, str]] = {}
     for path, text in raw.files.items():
         if match := _NODE.match(path):
@@ -134,7 +134,7 @@ COUNT = Check(
     default_mode="drain",
     every_s=EVERY_S,
     confirm_s=15.0,
-    bad_for_s=120.0,  # a driver that is loaded anew takes its devices away for a minute
+    bad_for_s=120.0,  # a reloaded driver takes its devices away for a minute
     title="AMD GPU vanished",
     source="sysfs",
     cost_ms=3.0,
@@ -161,13 +161,13 @@ MAX_NEW_PAGES = Threshold(
 
 
 def _of_cards(judge: Callable[[tuple[Card, ...], Facts, Past], Judgement], is_told: Callable[[Card], bool]) -> Judge:
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
+    def judge_raws(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         if not gpus(raws[0]):
             return skipped("no AMD GPU on this node")
         found = tuple(card for card in cards(raws[0]) if is_told(card))
         return judge(found, facts, past) if found else skipped("the driver does not report it")
 
-    return told
+    return judge_raws
 
 
 def _ecc(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:
@@ -191,7 +191,7 @@ def _xgmi(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:
 
 def note_pages(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     """Note how many bad pages each card had at the first look of this boot."""
-    # Those were dealt with before this boot: an earlier note wins over the present count.
+    # Pages that were bad at the first look do not count: an earlier note wins over the present count.
     return {**{card.name: (float(sum(card.pages.values())),) for card in cards(raws[0])}, **past.notes}
 
 

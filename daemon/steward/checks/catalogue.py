@@ -10,7 +10,7 @@ from steward.checks.known import OWN_MODES
 from steward.checks.limits import NO_END, Limits, Names, Setting, Threshold, table_of
 from steward.model.dotted import entry_of, lookup_dotted
 
-_ITS_OWN = "default"
+_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _kernel_log(limits: Limits) -> ListedCheck:
 def mode_by(id: str, limits: Limits) -> str:
     """Return the heading of the table that sets the mode, or `default`."""
     entry = entry_of(id, limits.modes)
-    return table_of(entry) if entry else _ITS_OWN
+    return table_of(entry) if entry else _DEFAULT
 
 
 def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, ...]:
@@ -107,7 +107,7 @@ def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, .
             default=one.default or 0.0,
             unit=one.unit,
             text=one.text,
-            by=table_of(one.id) if limits.says(one) else _ITS_OWN,
+            by=table_of(one.id) if limits.says(one) else _DEFAULT,
         )
         for one in thresholds
         if limits.says(one) or one.default is not None

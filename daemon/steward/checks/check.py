@@ -79,8 +79,8 @@ class Reading:
 class Past:
     """The earlier looks of one check, for the judge of the present look.
 
-    `readings` are oldest first and end with the present look's; `now` is its time (Unix s). `notes` include the present
-    look's; they survive a restart of the agent, but not a reboot.
+    `readings` are oldest first, the last one of the present look, whose time is `now` (Unix s). `notes` include the
+    present look's; they survive a restart of the agent, but not a reboot.
     """
 
     was_bad: bool = False
@@ -108,7 +108,7 @@ class Past:
 
     def _within(self, seconds: float) -> list[Reading]:
         """Return the window's readings and the last one before the window."""
-        # Growth since the start of the window is measured from that last one.
+        # Growth since the start of the window is measured from the last reading before the window.
         first = next((n for n, r in enumerate(self.readings) if r.at >= self.now - seconds), len(self.readings))
         return list(self.readings[max(first - 1, 0) :])
 
@@ -197,7 +197,7 @@ GAP_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """The severity and advice from the `times`-th event of one kind about one subject within `within_s` seconds on.
+    """The severity and advice for `times` or more events of one kind about one subject within `within_s` seconds.
 
     Lines closer than `gap_s` to the last one that counted are the same event.
     """

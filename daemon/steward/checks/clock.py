@@ -36,10 +36,10 @@ CLOCK = Check(
     cost_ms=0.1,
     settings=(MAX_SKEW_S,),
 )
-"""The node's clock against the head's: MUNGE refuses credentials when they are minutes apart."""
+"""The check of the node's clock against the head's: MUNGE refuses credentials if the clocks are minutes apart."""
 
 _DAEMONS = frozenset({"chronyd", "ntpd", "ntpd-rs", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys"})
-"""As the kernel names processes: 15 characters."""
+"""The process names of time daemons, cut to 15 characters as the kernel does."""
 
 
 def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

@@ -1,4 +1,4 @@
-"""CPUs: those that Slurm was told of are there, and they run at full speed."""
+"""Checks of CPUs: all CPUs that Slurm gives to jobs are online, and they run at full speed."""
 
 import re
 from collections import Counter
@@ -36,9 +36,9 @@ def _topology_probes(facts: Facts) -> tuple[Probe, ...]:
 
 
 def _judge_topology(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
-    """Judge whether the machine has at least the CPUs online that Slurm was told of."""
-    # Slurm's CPUs are cores where the site schedules cores, and threads where it schedules threads: neither can exceed
-    # what is online. Fewer than online are the site's choice.
+    """Judge whether at least as many CPUs are online as Slurm gives to jobs."""
+    # Slurm's CPUs are cores or threads, as the site schedules: neither can exceed the CPUs online. Fewer are the
+    # site's choice.
     files, shown = raws
     if is_pretended(files.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its CPUs need not be there")
@@ -63,7 +63,7 @@ TOPOLOGY = Check(
     source="sysfs",
     cost_ms=8.0,
 )
-"""The machine's CPUs against what Slurm was told: a core or a socket that the firmware or the kernel took out."""
+"""The check of the CPUs online against Slurm's: the firmware or the kernel may take out a core or a socket."""
 
 _CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _SLOW = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
@@ -71,7 +71,7 @@ _SLOW = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 
 def _judge_clocksource(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge whether the kernel counts time with a slow clock source."""
-    # With a slow one, every call for the time of day costs a hundred times as much.
+    # With a slow clock source every call for the time of day costs a hundred times as much.
     current = printable((raws[0].files.get(_CURRENT) or "").strip(), 32)
     if not current:
         return skipped("the kernel does not name its clock source")
@@ -91,7 +91,7 @@ CLOCKSOURCE = Check(
     source="sysfs",
     cost_ms=0.1,
 )
-"""The clock that the kernel counts time with: a machine whose TSC was found unstable has a slow one."""
+"""The check of the kernel's clock source, which is a slow one if the TSC was found unstable."""
 
 _CPUS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq"
 _FIRST_DRIVER = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"
@@ -124,7 +124,7 @@ GOVERNOR = Check(
     source="sysfs",
     cost_ms=5.0,
 )
-"""CPUs that may not run at full speed."""
+"""The check for CPUs that may not run at full speed."""
 
 CHECKS: tuple[Check, ...] = (
     TOPOLOGY,

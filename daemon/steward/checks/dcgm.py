@@ -44,22 +44,22 @@ def probes(facts: Facts) -> tuple[RunProgram, ...]:
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     (raw,) = raws
-    said = raw.output.strip()
+    answer = raw.output.strip()
     if raw.returncode is None:
         return skipped("dcgmi is not installed")
-    if any(words in said.lower() for words in _ABSENT):
+    if any(words in answer.lower() for words in _ABSENT):
         return skipped("the DCGM service does not run on this node")
-    if _NO_WATCHES in said.lower():
+    if _NO_WATCHES in answer.lower():
         return skipped("DCGM's health watches are off: switch them on with `dcgmi health -s a`")
     try:
-        body = json.loads(said)["body"]
+        body = json.loads(answer)["body"]
         overall = str(body[_OVERALL]["value"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        return unknown(f"dcgmi health: rc={raw.returncode} {said[:200]}")
-    return _told(overall, list(_incidents(body, ())))
+        return unknown(f"dcgmi health: rc={raw.returncode} {answer[:200]}")
+    return _judge_incidents(overall, list(_incidents(body, ())))
 
 
-def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Judgement:
+def _judge_incidents(overall: str, incidents: list[tuple[str, str, str, str]]) -> Judgement:
     """Return the verdict on DCGM's answer; the worst incident decides."""
     if overall == "Healthy" and not incidents:
         return passed("DCGM sees nothing wrong")

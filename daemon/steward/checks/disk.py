@@ -45,18 +45,18 @@ def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     used = {path: used_percent(disk) for path, disk in raw.disks.items()}
     full = sorted((path for path in used if used[path] >= limit), key=lambda path: (-used[path], path))
     if full:
-        told = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
+        text = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
         if any(path not in users_can_fill(raw.disks, facts.names(USERS)) for path in full):
-            return failed(told, Severity.DEGRADED, Advice.REPLACE)
-        # No user may get a node drained, and a disk that users filled shows no fault of the machine.
-        return failed(f"{told}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
+            return failed(text, Severity.DEGRADED, Advice.REPLACE)
+        # Users must not be able to get a node drained, and a disk that they filled is no fault of the machine.
+        return failed(f"{text}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
     fullest = max(used, key=lambda path: used[path])
     return passed(f"fullest: {fullest} {used[fullest]:.0f} %")
 
 
 def users_can_fill(disks: Mapping[str, Disk], users: Collection[str]) -> frozenset[str]:
     """Return the paths whose file system holds a folder that every user may write to."""
-    # Subvolumes of one btrfs differ in the device and share their size.
+    # Subvolumes of one btrfs have different devices and the same size.
     theirs = [disk for path, disk in disks.items() if path in users or disk.is_open]
     devices, sizes = {disk.device for disk in theirs}, {disk.total for disk in theirs}
     return frozenset(path for path, disk in disks.items() if disk.device in devices or disk.total in sizes)
@@ -87,6 +87,6 @@ DISK = Check(
     cost_ms=0.1,
     settings=(PATHS, USERS, FULL, CLEAR),
 )
-"""Space and inodes of local file systems."""
+"""The check of space and inodes of local file systems."""
 
 CHECKS: tuple[Check, ...] = (DISK,)

@@ -70,10 +70,10 @@ def _judge_nvme(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 
 def _broken(warnings: Mapping[str, int]) -> dict[str, str]:
-    told = {
+    faults = {
         name: ", ".join(what for bit, what in _BROKEN.items() if warning & bit) for name, warning in warnings.items()
     }
-    return {name: what for name, what in told.items() if what}
+    return {name: what for name, what in faults.items() if what}
 
 
 def _warning(text: str) -> int:
@@ -110,14 +110,14 @@ def _smart_probes(facts: Facts) -> tuple[RunOnEach, ...]:
 
 def _judge_smart(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     health = {PurePosixPath(path).name: _passes(text or "") for path, text in raws[0].files.items()}
-    told = {name: passes for name, passes in health.items() if passes is not None}
-    if not told:
+    known = {name: passes for name, passes in health.items() if passes is not None}
+    if not known:
         return skipped(raws[0].output or "no disk here reports its health")
-    failing = sorted(name for name, passes in told.items() if not passes)
+    failing = sorted(name for name, passes in known.items() if not passes)
     if failing:
         text = f"the disk's own health report (SMART) says that it fails: {', '.join(failing)}"
         return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=failing[0])
-    return passed(f"{len(told)} disks report good health")
+    return passed(f"{len(known)} disks report good health")
 
 
 def _passes(text: str) -> bool | None:

@@ -20,8 +20,8 @@ _SHOWN = 200
 class JobLogSignature:
     """A pattern of a line that hints at the cause of a job's failure.
 
-    `last_word` marks Slurm's own message about the end of the job: it counts before all others, and lines after it come
-    from the job's cleanup.
+    `last_word` marks Slurm's own message about the end of the job: this sign counts first, and lines after it come from
+    the job's cleanup.
     """
 
     sign: str
@@ -36,7 +36,7 @@ def _signature(sign: str, pattern: str, lean: Lean, *, strong: bool = False, not
     return JobLogSignature(sign=sign, pattern=re.compile(pattern, re.IGNORECASE), lean=lean, strong=strong, note=note)
 
 
-def _ending(sign: str, pattern: str, lean: Lean, note: str) -> JobLogSignature:
+def _signature_of_end(sign: str, pattern: str, lean: Lean, note: str) -> JobLogSignature:
     return replace(_signature(sign, pattern, lean, strong=True, note=note), last_word=True)
 
 
@@ -44,11 +44,11 @@ _SLURM = r"(?:slurmstepd|srun)(?:-\S+)?: .{0,80}"
 INFRA, STORAGE, CASCADE, AMBIGUOUS, USER = Lean.INFRA, Lean.STORAGE, Lean.CASCADE, Lean.AMBIGUOUS, Lean.USER
 
 SIGNATURES: tuple[JobLogSignature, ...] = (
-    _ending("slurm.time_limit", _SLURM + r"DUE TO TIME LIMIT", USER, "the time limit ended it"),
-    _ending("slurm.preempted", _SLURM + r"DUE TO PREEMPTION", AMBIGUOUS, "Slurm made room"),
-    _ending("slurm.node_failure", _SLURM + r"DUE TO NODE FAILURE", INFRA, "Slurm lost a node"),
-    _ending("slurm.oom", _SLURM + r"(?:oom[-_]kill|out of memory)", USER, "the memory limit of the job"),
-    _ending("slurm.cancelled", _SLURM + r"CANCELLED AT", AMBIGUOUS, "a person or Slurm cancelled it"),
+    _signature_of_end("slurm.time_limit", _SLURM + r"DUE TO TIME LIMIT", USER, "the time limit ended it"),
+    _signature_of_end("slurm.preempted", _SLURM + r"DUE TO PREEMPTION", AMBIGUOUS, "Slurm made room"),
+    _signature_of_end("slurm.node_failure", _SLURM + r"DUE TO NODE FAILURE", INFRA, "Slurm lost a node"),
+    _signature_of_end("slurm.oom", _SLURM + r"(?:oom[-_]kill|out of memory)", USER, "the memory limit of the job"),
+    _signature_of_end("slurm.cancelled", _SLURM + r"CANCELLED AT", AMBIGUOUS, "a person or Slurm cancelled it"),
     _signature(GRES_LOST, _SLURM + r"Invalid generic resource \(gres\) specification", AMBIGUOUS),
     _signature("gpu.ecc", r"uncorrectable ECC error", INFRA, strong=True, note="CUDA error 214: the rank's own GPU"),
     _signature("gpu.lost", r"GPU (?:is lost|has fallen off the bus)", INFRA, strong=True),
@@ -128,7 +128,7 @@ def signs_in(text: str) -> tuple[LogSign, ...]:
     line that only follows from another failure (a cascade) is left out if there is any other cause.
     """
     lines = text.splitlines()[-MAX_LINES:]
-    found = list(_once(_known(lines)))
+    found = list(_first_of_each_sign(_known_lines(lines)))
     endings = [sign for sign, known in found if known.last_word]
     last = endings[0].order if endings else len(lines)
     begun = [sign for sign, known in found if not known.last_word and sign.order < last]
@@ -136,7 +136,7 @@ def signs_in(text: str) -> tuple[LogSign, ...]:
     return tuple([*endings[:1], *first][:MAX_SIGNS])
 
 
-def _known(lines: list[str]) -> Iterator[tuple[LogSign, JobLogSignature]]:
+def _known_lines(lines: list[str]) -> Iterator[tuple[LogSign, JobLogSignature]]:
     for order, line in enumerate(lines):
         short = line[:MAX_LINE]
         known = next((one for one in SIGNATURES if one.pattern.search(short)), None)
@@ -145,7 +145,7 @@ def _known(lines: list[str]) -> Iterator[tuple[LogSign, JobLogSignature]]:
             yield LogSign(sign=known.sign, lean=known.lean, strong=known.strong, line=shown, order=order), known
 
 
-def _once(found: Iterator[tuple[LogSign, JobLogSignature]]) -> Iterator[tuple[LogSign, JobLogSignature]]:
+def _first_of_each_sign(found: Iterator[tuple[LogSign, JobLogSignature]]) -> Iterator[tuple[LogSign, JobLogSignature]]:
     """Yield only the first line of each sign."""
     seen: set[str] = set()
     for sign, known in found:

@@ -54,12 +54,12 @@ PIDS = Check(
     cost_ms=0.2,
     settings=(PERCENT,),
 )
-"""The check of process numbers in use; each thread has one, too."""
+"""The check of process numbers in use; each thread has a number, too."""
 
 _HANDLES = "/proc/sys/fs/file-nr"
 _NUMBERS = re.compile(r"^([0-9]{1,19})\s+([0-9]{1,19})\s+([0-9]{1,19})\s*$")
 FILES_PERCENT = 80.0
-"""A larger share of the file handles in use is reported."""
+"""A larger share than this of the file handles in use is reported."""
 
 
 def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -86,7 +86,7 @@ FILES = Check(
 
 _AVERAGES = re.compile(r"^[0-9.]{1,12} [0-9.]{1,12} ([0-9]{1,9}\.[0-9]{2}) ")
 PER_CPU = 2.0
-"""A higher load of 15 minutes for each CPU is reported."""
+"""A higher load than this (15 minutes, for each CPU) is reported."""
 
 
 def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

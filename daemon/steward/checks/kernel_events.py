@@ -9,12 +9,12 @@ from steward.model.health import Finding, Severity
 
 MAX_EVENTS = 32
 QUIET_S = 60.0
-"""The least time between reports of a harmless line that repeats: a flood of lines is no flood of reports."""
+"""The shortest interval between reports of a harmless line that repeats."""
 OLD_S = 86400.0
-"""The age from which on a line, when first read, is history (a new agent on a node with a long uptime). Other checks
-see what is still broken."""
+"""The age from which a line that is first read does not count (a new agent on a node with a long uptime). Other checks
+find faults that still exist."""
 BURST_S = 180.0
-"""The time within which events of one cause come."""
+"""The most seconds between two events with one cause."""
 _XID = "kernel_log.xid"
 _DRIVER = f"{_XID}154"
 _OFF_BUS = f"{_XID}79"
@@ -43,7 +43,7 @@ class KernelEvent:
 def remember(
     events: tuple[KernelEvent, ...], sign: Sign, at: float, *, now: float | None = None
 ) -> tuple[KernelEvent, ...]:
-    """Return the events after one more line of the time `at`, read at `now`.
+    """Return the events after one more line, logged at `at` and read at `now`.
 
     Lines of one kind about one subject are one event, with the worst verdict among them.
     """
@@ -54,7 +54,7 @@ def remember(
     verdict = _repeated(sign.verdict, sign.repeat, times)
     if now is not None and now - at > OLD_S and verdict.is_bad:
         verdict = passed(f"old line, logged long before this agent started: {verdict.text}")
-    if old is not None and not _is_told(old, verdict, at):
+    if old is not None and not _is_report_due(old, verdict, at):
         return _bounded((*others, replace(old, times=times)))
     if old is not None and _rank(old.verdict) > _rank(verdict):
         verdict = replace(old.verdict, text=verdict.text)
@@ -79,7 +79,7 @@ def _repeated(verdict: Judgement, repeat: Repeat | None, times: tuple[float, ...
     return failed(text, repeat.severity, repeat.advice, scope=verdict.scope, hardware=verdict.hardware)
 
 
-def _is_told(old: KernelEvent, verdict: Judgement, at: float) -> bool:
+def _is_report_due(old: KernelEvent, verdict: Judgement, at: float) -> bool:
     """Return whether to report the line: it is worse than the known event, or comes a while later."""
     quiet_s = GAP_S if verdict.is_bad else QUIET_S
     return (
@@ -102,35 +102,35 @@ def _bounded(events: tuple[KernelEvent, ...]) -> tuple[KernelEvent, ...]:
 def related(events: tuple[KernelEvent, ...]) -> tuple[KernelEvent, ...]:
     """Return the events after each has been judged in the light of the others.
 
-    The driver's own advice (Xid 154) replaces that of the table for the same GPU, and a link that an NVSwitch lost
-    because a GPU of this node fell off the bus is no fault of its own.
+    The driver's own advice (Xid 154) replaces that of the table for the same GPU. A link that an NVSwitch lost because
+    a GPU of this node fell off the bus counts as no fault.
     """
     words = [one for one in events if one.check == _DRIVER and one.verdict.is_bad]
     gone = [one for one in events if one.check == _OFF_BUS and one.verdict.is_bad]
-    return tuple(_collateral(_by_driver(one, words), gone) for one in events)
+    return tuple(_excuse_lost_link(_with_drivers_advice(one, words), gone) for one in events)
 
 
-def _by_driver(event: KernelEvent, words: list[KernelEvent]) -> KernelEvent:
+def _with_drivers_advice(event: KernelEvent, words: list[KernelEvent]) -> KernelEvent:
     if not event.check.startswith(_XID) or event.check == _DRIVER or not event.verdict.is_bad:
         return event
-    word = next((one for one in words if _card(one) == _card(event) and _together(one, event)), None)
+    word = next((one for one in words if _gpu_of(one) == _gpu_of(event) and _is_one_burst(one, event)), None)
     if word is None or event.verdict.severity is Severity.SUSPECT or len(event.times) > 1:
-        return event  # a mere suspicion stays one; a repeated event is worse than the one that the driver judged
+        return event  # a suspicion stays one; a repeated event is worse than the one that the driver judged
     verdict = replace(event.verdict, severity=word.verdict.severity, advice=word.verdict.advice)
     return replace(event, verdict=verdict)
 
 
-def _collateral(event: KernelEvent, gone: list[KernelEvent]) -> KernelEvent:
-    if event.check != _LINK_LOST or not event.verdict.is_bad or not any(_together(event, one) for one in gone):
+def _excuse_lost_link(event: KernelEvent, gone: list[KernelEvent]) -> KernelEvent:
+    if event.check != _LINK_LOST or not event.verdict.is_bad or not any(_is_one_burst(event, one) for one in gone):
         return event
     verdict = passed(f"because a GPU fell off the bus (Xid 79): {event.verdict.text}")
     return replace(event, verdict=verdict)
 
 
-def _card(event: KernelEvent) -> str:
+def _gpu_of(event: KernelEvent) -> str:
     """Return the GPU that an event is about."""
     return event.subject.split(" ")[0]  # the subject of an NVLink event names the link as well
 
 
-def _together(one: KernelEvent, other: KernelEvent) -> bool:
+def _is_one_burst(one: KernelEvent, other: KernelEvent) -> bool:
     return abs(one.at - other.at) <= BURST_S

@@ -37,16 +37,16 @@ OWN_MODES: Mapping[str, str] = {
 
 
 _NUMBERS = frozenset(one.name for one in SETTINGS.values() if isinstance(one, Threshold))
-"""Of these a table may say which nodes have which number."""
+"""The settings that a table may set differently for some nodes."""
 
 
 def limits_of(tables: Mapping[str, Any]) -> Limits:
-    """Return what the tables say; `problems` finds nothing wrong with them."""
+    """Return the limits in the tables, which `problems` has found valid."""
     values: dict[str, Any] = {name: value for name, value in leaves(tables, _NUMBERS) if value != {}}
     by_node = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     found: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in values.items()}
     modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
-    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
+    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # for lines and files without their own table
     said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}") and name not in by_node}
     return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said), by_node=MappingProxyType(by_node))
 
@@ -92,13 +92,13 @@ def settings_at(id: str) -> dict[str, Setting]:
 def problems(tables: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line for each problem of the tables, with its remedy; empty if they are valid."""
     found = list(leaves(tables, _NUMBERS))
-    wrong = (line for name, value in found for line in _wrong(name, value))
+    wrong = (line for name, value in found for line in _problems_at(name, value))
     times = Counter(name for name, _ in found)
-    twice = (f"{_place(name)}: set twice; remove one" for name, count in times.items() if count > 1)
-    return tuple(dict.fromkeys((*wrong, *twice))) or tuple(_contradiction(limits_of(tables)))
+    twice = (f"{_key_path(name)}: set twice; remove one" for name, count in times.items() if count > 1)
+    return tuple(dict.fromkeys((*wrong, *twice))) or tuple(_contradictions(limits_of(tables)))
 
 
-def _wrong(name: str, value: Any) -> Iterator[str]:
+def _problems_at(name: str, value: Any) -> Iterator[str]:
     id, _, key = (name, "", "") if isinstance(value, Mapping) and name not in _NUMBERS else name.rpartition(".")
     if not id:
         yield f"checks.{key} = {as_written(value)}: move it into the table of its check, such as [checks.disk]"
@@ -106,9 +106,9 @@ def _wrong(name: str, value: Any) -> Iterator[str]:
         yield f"checks.{quoted(id)}: {no_such}"
     elif key == MODE:
         if value not in WORDS:
-            yield f'{_place(name)} = {as_written(value)}: use "off", "report" or "drain"'
+            yield f'{_key_path(name)} = {as_written(value)}: use "off", "report" or "drain"'
     elif key:
-        yield from _wrong_setting(name, id, key, value)
+        yield from _problems_of_setting(name, id, key, value)
 
 
 def _no_such_id(id: str) -> str:
@@ -124,9 +124,9 @@ def _no_such_id(id: str) -> str:
     return f"there is no check `{id}`; {_nearest(id, _IDS)}"
 
 
-def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
+def _problems_of_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
     known = settings_at(id)
-    place = f"{_place(name)} = {as_written(value)}"
+    place = f"{_key_path(name)} = {as_written(value)}"
     match known.get(key):
         case None if id.endswith(ALL) and not known:
             yield f"{place}: only `mode` can be set for a family; move it into the table of one check"
@@ -135,9 +135,9 @@ def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
             near = difflib.get_close_matches(key, (MODE, *known), n=1, cutoff=0.5)
             yield f"{place}: unknown key; {f'did you mean {near[0]}?' if near else may}"
         case Threshold() as setting if isinstance(value, Mapping):
-            yield from _wrong_by_node(_place(name), setting, value)
+            yield from _problems_by_node(_key_path(name), setting, value)
         case Threshold() as setting:
-            yield from _wrong_number(place, setting, value)
+            yield from _problems_of_number(place, setting, value)
         case Names():
             if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
                 yield f"{place}: use a list of strings"
@@ -148,18 +148,18 @@ def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
                 yield f"{place}: use a string"
 
 
-def _wrong_number(place: str, setting: Threshold, value: Any) -> Iterator[str]:
+def _problems_of_number(place: str, setting: Threshold, value: Any) -> Iterator[str]:
     is_number = isinstance(value, int if setting.is_whole else int | float) and not isinstance(value, bool)
     if not is_number or not setting.low <= value <= setting.high:
         a_number = "whole number" if setting.is_whole else "number"
         yield f"{place}: use a {a_number} from {setting.low:.15g} to {setting.high:.15g} ({setting.unit})"
 
 
-def _wrong_by_node(place: str, setting: Threshold, numbers: Mapping[str, Any]) -> Iterator[str]:
+def _problems_by_node(place: str, setting: Threshold, numbers: Mapping[str, Any]) -> Iterator[str]:
     """Judge a table of node list -> number."""
     named: Counter[str] = Counter()
     for nodes, number in numbers.items():
-        yield from _wrong_number(f"{place}.{json.dumps(nodes)} = {as_written(number)}", setting, number)
+        yield from _problems_of_number(f"{place}.{json.dumps(nodes)} = {as_written(number)}", setting, number)
         try:
             named.update(expand_nodes(nodes))
         except ValueError as error:
@@ -170,13 +170,13 @@ def _wrong_by_node(place: str, setting: Threshold, numbers: Mapping[str, Any]) -
         yield f'{place}: name nodes and a number for them, such as "gpu[1-8]" = 8'
 
 
-def _contradiction(limits: Limits) -> Iterator[str]:
+def _contradictions(limits: Limits) -> Iterator[str]:
     full, clear = limits.number(FULL), limits.number(CLEAR)
     if clear > full:
         yield f"checks.disk.clear_percent = {clear:g}: use at most checks.disk.full_percent ({full:g})"
 
 
-def _place(name: str) -> str:
+def _key_path(name: str) -> str:
     id, _, key = name.rpartition(".")
     return f"checks.{quoted(id)}.{key}"
 

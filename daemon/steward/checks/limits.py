@@ -14,8 +14,8 @@ WORDS = ("off", "report", "drain")
 """The modes of a check: not run, only reported, acted on."""
 
 OPEN = ("kernel_log", "site")
-"""Families whose checks cannot be listed (`kernel_log.xid79`, `site.scratch`). A family's table sets the mode of its
-checks without a table of their own."""
+"""Families with an open number of checks (`kernel_log.xid79`, `site.scratch`). A family's table sets the mode of its
+checks that have no table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Limits:
     by_node: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, node: str) -> "Limits":
-        """Return what holds on one node."""
+        """Return the values for one node."""
         here = {
             name: number
             for name, numbers in self.by_node.items()

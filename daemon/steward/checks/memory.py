@@ -58,7 +58,7 @@ MEMORY = Check(
 
 _AVAILABLE = re.compile(r"^MemAvailable:\s+([0-9]{1,15}) kB$", re.MULTILINE)
 MIN_MB = 100.0
-"""Less available memory (MiB) is reported."""
+"""Less available memory than this (MiB) is reported."""
 
 
 def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -81,7 +81,7 @@ FREE = Check(
     source="procfs",
     cost_ms=0.3,
 )
-"""The check of the memory that programs can still get."""
+"""The check of the available memory."""
 
 HUGE_ORDER = 9
 """Blocks of 2^9 pages are the 2 MiB of a huge page."""
@@ -134,25 +134,25 @@ def _edac_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
 
 
 def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
-    """Judge the error counts: any uncorrected error is bad; many corrected ones announce it."""
+    """Judge the error counts: any uncorrected error is bad; many corrected errors announce one."""
     now = _edac_readings(raws)
     if not now:
         return skipped("the kernel counts no memory errors here (no EDAC driver)")
     lost = {name: value for name, value in now.items() if name.endswith("/ue_count") and value > 0}
     if lost:
-        return _bad(lost, "errors that could not be corrected since boot", Severity.DEGRADED, Advice.REPLACE)
+        return _failed_by(lost, "errors that could not be corrected since boot", Severity.DEGRADED, Advice.REPLACE)
     grown = partial(past.growth, within_s=_DAY_S)
     limit = facts.limit(CE_PER_DAY)
     many = {name: grown(name) for name in now if name.endswith("/ce_count") and grown(name) > limit}
     if many:
-        return _bad(many, f"corrected errors in 24 h (limit {limit:g})", Severity.SUSPECT, Advice.NONE)
+        return _failed_by(many, f"corrected errors in 24 h (limit {limit:g})", Severity.SUSPECT, Advice.NONE)
     return passed(f"{len(now) // 2} memory controllers, {sum(now.values()):.0f} corrected errors since boot")
 
 
-def _bad(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Judgement:
+def _failed_by(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Judgement:
     worst = max(counts, key=lambda name: (counts[name], name))
-    told = ", ".join(f"{name.partition('/')[0]} {count:.0f}" for name, count in sorted(counts.items()))
-    return failed(f"{what}: {told}", severity, advice, hardware=worst.partition("/")[0])
+    listed = ", ".join(f"{name.partition('/')[0]} {count:.0f}" for name, count in sorted(counts.items()))
+    return failed(f"{what}: {listed}", severity, advice, hardware=worst.partition("/")[0])
 
 
 EDAC = Check(

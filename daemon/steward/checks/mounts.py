@@ -10,7 +10,7 @@ from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
 
 _TABLE = "/proc/mounts"
 _WHOLE = 60_000
-"""Characters of the table from which on it may be cut."""
+"""The length (characters) from which the read of /proc/mounts may be cut."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -43,17 +43,17 @@ def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         return unknown(f"{_TABLE} is too long to say whether {unmounted[0]} is mounted")
     if unmounted:
         return failed(f"not mounted: {', '.join(unmounted)}", Severity.DEGRADED, Advice.REBOOT)
-    return passed(_well(writable, present))
+    return passed(_passed_text(writable, present))
 
 
-def _well(writable: tuple[str, ...], present: tuple[str, ...]) -> str:
-    told = (("writable", writable), ("mounted", present))
-    return "; ".join(f"{word}: {', '.join(paths)}" for word, paths in told if paths)
+def _passed_text(writable: tuple[str, ...], present: tuple[str, ...]) -> str:
+    parts = (("writable", writable), ("mounted", present))
+    return "; ".join(f"{word}: {', '.join(paths)}" for word, paths in parts if paths)
 
 
 def mounted(table: str) -> tuple[tuple[str, str], ...]:
     """Return mount point and type of each line of /proc/mounts."""
-    # White space and backslashes of a path are octal there, as in `\\040`.
+    # In /proc/mounts white space and backslashes of a path are octal, as in `\\040`.
     fields = (line.split(" ") for line in table.splitlines())
     return tuple((_OCTAL.sub(lambda match: chr(int(match[1], 8)), words[1]), words[2]) for words in fields if words[2:])
 
@@ -108,14 +108,14 @@ def _judge_shared(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     bad = {path: what for path, what in sorted(mounts.items()) if what}
     if not bad:
         return passed(f"{len(mounts)} shared file systems answer")
-    told = ", ".join(f"{path}: {what}" for path, what in list(bad.items())[:_SHOWN])
-    misses = max(_in_a_row(path, past) for path in bad)
+    text = ", ".join(f"{path}: {what}" for path, what in list(bad.items())[:_SHOWN])
+    misses = max(_misses_in_a_row(path, past) for path in bad)
     if misses < facts.limit(MISSES):
-        return unknown(f"no answer in {misses} looks, {facts.limit(MISSES):g} are needed: {told}")
-    return failed(told, Severity.DEGRADED, Advice.NONE, scope=Scope.CLUSTER)
+        return unknown(f"no answer in {misses} looks, {facts.limit(MISSES):g} are needed: {text}")
+    return failed(text, Severity.DEGRADED, Advice.NONE, scope=Scope.CLUSTER)
 
 
-def _in_a_row(path: str, past: Past) -> int:
+def _misses_in_a_row(path: str, past: Past) -> int:
     """Return how many looks in a row, up to this one, got no answer from `path`."""
     misses = 0
     for reading in reversed(past.readings):
@@ -139,7 +139,7 @@ SHARED = Check(
     readings=_shared_readings,
     keep_s=101 * _EVERY_S,
 )
-"""The check that shared file systems are mounted and answer. A failure is the server's fault or the network's: no node
-is acted on."""
+"""The check that shared file systems are mounted and answer. No node is drained for a failure, which is the server's or
+the network's fault."""
 
 CHECKS: tuple[Check, ...] = (MOUNTS, SHARED)

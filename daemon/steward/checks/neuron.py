@@ -62,7 +62,7 @@ def _counts(raw: Raw, pattern: re.Pattern[str]) -> dict[str, int]:
 
 
 def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts, Past], Judgement]) -> Judge:
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
+    def judge_raws(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         if not _devices(raws[0]):
             return skipped(_NONE)
         files = [path for path in raws[0].files if pattern.match(path)]
@@ -71,19 +71,19 @@ def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts,
         found = _counts(raws[0], pattern)
         return judge(found, facts, past) if found else unknown(f"not a number: {files[0]}")
 
-    return told
+    return judge_raws
 
 
 def _ecc(found: dict[str, int], facts: Facts, past: Past) -> Judgement:
     """Judge the ECC counters."""
-    # Errors called repairable are repaired by the device at its next reset.
+    # The device repairs the errors called repairable at its next reset.
     bad = {name: count for name, count in found.items() if count}
     lasting = {name: count for name, count in bad.items() if not name.endswith(_REPAIRABLE)}
-    told = ", ".join(f"{name}: {count}" for name, count in list((lasting or bad).items())[:8])
+    text = ", ".join(f"{name}: {count}" for name, count in list((lasting or bad).items())[:8])
     if lasting:
-        return failed(told, Severity.DEGRADED, Advice.REPLACE, hardware=min(lasting).partition(" ")[0])
+        return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=min(lasting).partition(" ")[0])
     if bad:
-        return failed(told, Severity.DEGRADED, Advice.REBOOT, hardware=min(bad).partition(" ")[0])
+        return failed(text, Severity.DEGRADED, Advice.REBOOT, hardware=min(bad).partition(" ")[0])
     return passed(f"{len(found)} counters of uncorrected errors, all zero")
 
 
@@ -95,8 +95,8 @@ def _exec(found: dict[str, int], facts: Facts, past: Past) -> Judgement:
     grown = {name: past.growth(name, _HOUR_S) for name in found}
     bad = {name: count for name, count in grown.items() if count > facts.limit(MAX_HW_ERRORS)}
     if bad:
-        told = ", ".join(f"{name}: {count:g}" for name, count in list(bad.items())[:8])
-        text = f"executions ended with a hardware error: {told}"
+        counts = ", ".join(f"{name}: {count:g}" for name, count in list(bad.items())[:8])
+        text = f"executions ended with a hardware error: {counts}"
         return failed(text, Severity.SUSPECT, Advice.NONE, hardware=min(bad).partition(" ")[0])
     return passed(f"{len(found)} cores without hardware errors")
 
@@ -109,7 +109,7 @@ COUNT = Check(
     default_mode="drain",
     every_s=EVERY_S,
     confirm_s=15.0,
-    bad_for_s=120.0,  # a driver that is loaded anew takes its devices away for a minute
+    bad_for_s=120.0,  # a reloaded driver takes its devices away for a minute
     title="Neuron device vanished",
     source="sysfs",
     settings=(EXPECTED,),
@@ -128,7 +128,7 @@ EXEC = Check(
     probes=probes,
     judge=_of_counts(_HW_ERROR, _exec),
     readings=readings,
-    default_mode="report",  # the runtime of a job counts here: a user may write what he likes
+    default_mode="report",  # the runtime in a user's job writes these counts: a user can fake them
     every_s=EVERY_S,
     title="Executions on a Neuron device ended with a hardware error",
     source="sysfs",

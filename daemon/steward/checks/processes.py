@@ -22,7 +22,7 @@ _GPU_THREADS = ("nvidia", "nv_", "UVM ")
 
 def _dstate_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     """Return the CPU time, plus one, of each process in state D."""
-    # Plus one, so that a process without any CPU time differs from one that is not there.
+    # Plus one, so that a process without any CPU time differs from an absent process.
     return {_key(process): process.ticks + 1.0 for process in _blocked(raws)}
 
 
@@ -32,12 +32,12 @@ def _judge_dstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         return skipped("/proc lists no process here")
     limit = STUCK_S
     stuck = [process for process in _blocked(raws) if _since(process, past) <= past.now - limit]
-    # A user can choose a process's name, but only kernel threads have that parent.
+    # A user can choose a process's name, but only kernel threads have kthreadd as parent.
     driver = [process for process in stuck if process.parent == _KTHREADD and process.name.startswith(_GPU_THREADS)]
     if driver:
-        return failed(f"the GPU driver hangs: {_told(driver)}", Severity.DEGRADED, Advice.REBOOT)
-    if stuck:  # mostly waiting for a file server, which no repair of a node mends
-        return failed(f"stuck in state D for {limit:g} s: {_told(stuck)}", Severity.INFO, Advice.NONE)
+        return failed(f"the GPU driver hangs: {_named(driver)}", Severity.DEGRADED, Advice.REBOOT)
+    if stuck:  # mostly a wait for a file server, which no repair of a node ends
+        return failed(f"stuck in state D for {limit:g} s: {_named(stuck)}", Severity.INFO, Advice.NONE)
     return passed("no process is stuck")
 
 
@@ -59,7 +59,7 @@ def _since(process: Process, past: Past) -> float:
     return since
 
 
-def _told(processes: list[Process]) -> str:
+def _named(processes: list[Process]) -> str:
     more = f" and {len(processes) - _SHOWN} more" if len(processes) > _SHOWN else ""
     return ", ".join(f"{process.name} ({process.pid})" for process in processes[:_SHOWN]) + more
 
@@ -80,7 +80,7 @@ DSTATE = Check(
 """The check for processes stuck in the kernel: in state D for minutes, without a tick of CPU time."""
 
 PER_CPU = 50
-"""More zombies for each CPU are reported."""
+"""More zombies than this for each CPU are reported."""
 
 
 def _judge_zombie(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -121,7 +121,7 @@ AGE_S = Threshold(
 )
 _NOBODY = frozenset({65534, 4294967294})
 _SESSION = frozenset({"systemd", "(sd-pam)", "dbus-daemon", "dbus-broker"})
-"""The processes that a login leaves behind on a well-kept machine."""
+"""The names of processes that any login leaves behind."""
 _STEPD = "slurmstepd"
 _DEPTH = 64
 
@@ -135,9 +135,9 @@ def _judge_rogue(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     in_job = {process.pid for process in people if _is_of_a_job(process, by_pid)}
     users = {by_pid[pid].uid for pid in in_job}
     alone = [process for process in people if process.pid not in in_job and process.uid not in users]
-    rogue = [process for process in alone if _counts(process, facts, past.now)]
+    rogue = [process for process in alone if _is_leftover(process, facts, past.now)]
     if rogue:
-        return failed(f"{len(rogue)} processes without a job: {_rogue_told(rogue)}", Severity.INFO, Advice.NONE)
+        return failed(f"{len(rogue)} processes without a job: {_named_with_uid(rogue)}", Severity.INFO, Advice.NONE)
     return passed("no process of a user without a job")
 
 
@@ -145,7 +145,7 @@ def _is_persons(process: Process, facts: Facts) -> bool:
     return process.uid >= facts.limit(FIRST_UID) and process.uid not in _NOBODY
 
 
-def _counts(process: Process, facts: Facts, now: float) -> bool:
+def _is_leftover(process: Process, facts: Facts, now: float) -> bool:
     is_old = now - process.started >= facts.limit(AGE_S)
     return is_old and process.name not in _SESSION and process.state != "Z"
 
@@ -162,7 +162,7 @@ def _is_of_a_job(process: Process, by_pid: dict[int, Process]) -> bool:
     return False
 
 
-def _rogue_told(rogue: Iterable[Process]) -> str:
+def _named_with_uid(rogue: Iterable[Process]) -> str:
     first = sorted(rogue, key=lambda process: process.pid)[:_SHOWN]
     return ", ".join(f"{process.name} ({process.pid}, uid {process.uid})" for process in first)
 

@@ -55,10 +55,10 @@ class CheckStanding:
     def finding(self, check: str) -> Finding | None:
         if self.told is None:
             return None
-        told = self.told.finding(check, self.since)
-        if told.is_quiet:
-            return told
-        return replace(told, passed_at=self.passed_at, good_since=(self.good_since or 0.0) if self.is_bad else 0.0)
+        found = self.told.finding(check, self.since)
+        if found.is_quiet:
+            return found
+        return replace(found, passed_at=self.passed_at, good_since=(self.good_since or 0.0) if self.is_bad else 0.0)
 
 
 def after_look(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
@@ -69,9 +69,9 @@ def after_look(old: CheckStanding, look: Judgement, now: float, rule: SampleRule
         case Outcome.PASSED:
             return _after_good(old, look, now, rule)
         case Outcome.UNKNOWN:
-            return old if old.is_bad or old.is_unsure else _tell(old, look, now)
+            return old if old.is_bad or old.is_unsure else _reporting(old, look, now)
         case Outcome.SKIPPED:
-            return _tell(CheckStanding(told=old.told, since=old.since, passed_at=old.passed_at), look, now)
+            return _reporting(CheckStanding(told=old.told, since=old.since, passed_at=old.passed_at), look, now)
 
 
 def _after_bad(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
@@ -100,10 +100,10 @@ def _after_good(old: CheckStanding, look: Judgement, now: float, rule: SampleRul
         is_bad=False,
         is_unsure=False,
     )
-    return _tell(seen, look, now)
+    return _reporting(seen, look, now)
 
 
-def _tell(old: CheckStanding, look: Judgement, now: float) -> CheckStanding:
-    """Return the standing that reports this look; `since` stays while the outcome does."""
+def _reporting(old: CheckStanding, look: Judgement, now: float) -> CheckStanding:
+    """Return the standing that reports this look; `since` stays while the outcome is the same."""
     same = old.told is not None and old.told.outcome is look.outcome
     return replace(old, told=look, since=old.since if same else now)

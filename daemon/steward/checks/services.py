@@ -52,7 +52,7 @@ SLURMD = Check(
 UNIT = "munge.service"
 _SHOWN = 200
 _LATE = ("Timed-out", "temporarily unavailable")
-"""libmunge's words for a munged that is there and gives no answer."""
+"""libmunge's words for a munged that takes a connection and does not answer in time."""
 
 
 def _judge_munge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
@@ -61,7 +61,7 @@ def _judge_munge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     if raw.returncode is None:
         return skipped(raw.output[:_SHOWN] or "no libmunge on this node")
     if raw.returncode != 0 and any(word in raw.output for word in _LATE):
-        # Any user can hold more connections to munged than it serves: its few threads wait 2 s for each.
+        # Any user can make munged late with idle connections: its few threads wait 2 s for each.
         return unknown(f"munged takes connections and does not answer: {raw.output[:_SHOWN]}")
     if raw.returncode != 0:
         return failed(raw.output[:_SHOWN], Severity.DEGRADED, Advice.RESTART_SERVICE, hardware=UNIT)

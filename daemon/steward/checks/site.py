@@ -64,7 +64,7 @@ def _judged(raws: tuple[Raw, ...], facts: Facts) -> Judgement:
     (raw,) = raws
     results = list(_RESULT.finditer(raw.output))
     if results:
-        return _told(results, facts.node)
+        return _last_result(results, facts.node)
     if raw.truncated:
         return unknown(f"more than {MAX_OUTPUT} bytes of output and no result in the first of them")
     first = raw.output.strip().split("\n", 1)[0]
@@ -79,17 +79,17 @@ def _judged(raws: tuple[Raw, ...], facts: Facts) -> Judgement:
             return unknown(f"exit status {code}: {first}")
 
 
-def _told(results: "list[re.Match[str]]", node: str) -> Judgement:
+def _last_result(results: "list[re.Match[str]]", node: str) -> Judgement:
     """Return the verdict of the last result line about this node."""
-    # Results about one host alone are about this node, under whatever name.
-    ours = [result for result in results if _short(result["host"]) == _short(node)]
-    hosts = {_short(result["host"]) for result in results}
+    # If all results are about one host, that host is this node, perhaps under another name.
+    ours = [result for result in results if _host_name(result["host"]) == _host_name(node)]
+    hosts = {_host_name(result["host"]) for result in results}
     if not ours and len(hosts) > 1:
         return unknown(f"results of {len(hosts)} hosts, none of {node}")
     return _result((ours or results)[-1])
 
 
-def _short(host: str) -> str:
+def _host_name(host: str) -> str:
     return host.strip().partition(".")[0].lower()
 
 
@@ -140,25 +140,25 @@ def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = 
 _NHC = "nhc"
 NHC_ID = site_id(_NHC)
 _EVERY_S = 60.0
-_SPARE_S = 2.0
-"""How much earlier nhc's own watchdog ends it than we do: the watchdog says which check hung."""
+_MARGIN_S = 2.0
+"""How long before our timeout nhc's own watchdog ends nhc, because the watchdog says which check hung."""
 _FAILED = re.compile(r"Health check failed: *(?P<why>[^\n]*)")
-_BROKEN = frozenset((8, 9, 10, 129, 130, 142, 143, 145))
-"""Exit statuses that say nothing about the node: wrong call, a signal, nhc's watchdog, or another nhc runs."""
-_LEAST_STRANGE = 100
+_NO_VERDICT = frozenset((8, 9, 10, 129, 130, 142, 143, 145))
+"""Exit statuses that say nothing about the node: wrong usage, a signal, nhc's watchdog, or another nhc runs."""
+_LEAST_OF_SHELL = 100
 """The lowest exit status that comes from a shell or a signal."""
 _OWN_NAME = "nhc-steward"
-"""A name for nhc's log lines and pid file, other than that of the site's own nhc."""
+"""The name in our nhc's log lines and pid file, different from the site's own nhc."""
 _HOST_SETTINGS = '[[ ! -r "$SYSCONFIGDIR/nhc" ]] || . "$SYSCONFIGDIR/nhc"'
-"""Reads the host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc) before ours, so that ours win. nhc 1.4.3
-under another name would not read them at all, and under its own name after ours."""
+"""A command that reads the host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc) before ours, so that ours win.
+nhc 1.4.3 itself reads them after ours, and under another name not at all."""
 _MUTE = "LOGFILE='>/dev/null 2>&1'"
-"""The setting that drops the output of checks, however long: only the message of a failed check comes back."""
+"""The setting that drops the output of checks: only the message of a failed check comes back."""
 _NO_OFFLINE = (
     f'eval "nhc_$(declare -f die)"; die() {{ MARK_OFFLINE=0; NHC_RM=slurm; SILENT=0; {_MUTE}; nhc_die "$@"; }}'
 )
-"""Wraps nhc's `die`, which every failed check calls and which marks the node if its variables say so then. A line of
-the configuration can set them (`* || export MARK_OFFLINE=1`), so they are set again here."""
+"""A wrapper of nhc's `die`, which every failed check calls and which marks the node if its variables say so. A line of
+the configuration can set the variables (`* || export MARK_OFFLINE=1`), so the wrapper sets them again."""
 _NO_ONLINE = "nhcmain_mark_online() { :; }"
 
 
@@ -192,7 +192,7 @@ def nhc_check(limits: Limits) -> Check:
 
 def _nhc_program(conf: str, timeout_s: float) -> RunProgram:
     """Return the probe that runs nhc with the configuration `conf`, without marking the node."""
-    limit_s = max(1, int(timeout_s - _SPARE_S))
+    limit_s = max(1, int(timeout_s - _MARGIN_S))
     # nhc evaluates each argument that is no option, in turn, before it reads the configuration.
     ours = (f"CONFFILE={shlex.quote(conf)}", f"TIMEOUT={limit_s}", f"NAME={_OWN_NAME}", "DETACHED_MODE=0", _MUTE)
     return RunProgram(
@@ -204,10 +204,12 @@ def _nhc_judged(raw: Raw) -> Judgement:
     """Judge nhc's exit status and output."""
     status = raw.returncode
     found = _FAILED.findall(raw.output)
-    if status not in _BROKEN and found:
+    if status not in _NO_VERDICT and found:
         return failed(f"nhc: {found[0].strip()}", Severity.DEGRADED, Advice.NONE)
     if status == 0:
         return passed("nhc found nothing")
-    if status is not None and 0 < status < _LEAST_STRANGE and status not in _BROKEN:  # nhc, or a check that ended it
+    if (
+        status is not None and 0 < status < _LEAST_OF_SHELL and status not in _NO_VERDICT
+    ):  # nhc, or a check that ended it
         return failed(f"nhc ended with status {status} and gave no reason", Severity.DEGRADED, Advice.NONE)
     return unknown(f"nhc ended with status {status}: {found[-1] if found else raw.output.strip()[:200]}")

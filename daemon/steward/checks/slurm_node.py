@@ -60,7 +60,7 @@ def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
 
 def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge whether the drivers list as many GPUs as Slurm gives to jobs."""
-    # A GPU that has been dead since boot is in no driver's list, so that the checks of listed GPUs do not miss it.
+    # A GPU that has been dead since boot is in no driver's list, so the checks of listed GPUs do not notice it.
     files, conf, shown = raws
     if is_pretended(conf.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its GPUs need not be there")
@@ -68,30 +68,30 @@ def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     if found is None:
         return unknown(no_answer(shown, facts))
     parts = list(_GPU.finditer(found[1]))
-    there = sum(_is_gpu(path, text) for path, text in files.files.items() if not path.startswith("/sys/bus/pci/"))
+    listed = sum(_is_gpu(path, text) for path, text in files.files.items() if not path.startswith("/sys/bus/pci/"))
     if not parts or any(_SLICE.match(part["type"] or "") for part in parts):
         return skipped("Slurm has no whole GPUs on this node")
-    told = sum(int(part["count"]) for part in parts)
-    if not there:
-        return _without_driver(told, files.files)
-    text = f"{there} GPUs are there, Slurm's Gres has {told}"
-    return failed(text, Severity.DEGRADED, Advice.REBOOT) if there < told else passed(text)
+    wanted = sum(int(part["count"]) for part in parts)
+    if not listed:
+        return _without_driver(wanted, files.files)
+    text = f"{listed} GPUs are there, Slurm's Gres has {wanted}"
+    return failed(text, Severity.DEGRADED, Advice.REBOOT) if listed < wanted else passed(text)
 
 
-def _without_driver(told: int, files: Mapping[str, str | None]) -> Judgement:
-    """Judge by the PCI bus why no driver lists a GPU: the driver is missing, or the GPU is."""
+def _without_driver(wanted: int, files: Mapping[str, str | None]) -> Judgement:
+    """Judge by the PCI bus whether the driver or the GPU is missing, as no driver lists a GPU."""
     classes = {
         path.rpartition("/")[0]: (text or "").strip()[:6] for path, text in files.items() if path[-5:] == "class"
     }
     vendors = {path.rpartition("/")[0]: (text or "").strip() for path, text in files.items() if path[-6:] == "vendor"}
     shown = [slot for slot, kind in classes.items() if kind[:4] == "0x03" or kind in _ACCELERATORS]
     ours = [slot for slot in shown if vendors.get(slot) in _OURS]
-    text = f"no driver lists a GPU, Slurm's Gres has {told}"
+    text = f"no driver lists a GPU, Slurm's Gres has {wanted}"
     if ours:
         return failed(
             f"{text}, {len(ours)} are on the PCI bus: is the driver loaded?", Severity.DEGRADED, Advice.REBOOT
         )
-    if any(classes[slot] in _ACCELERATORS for slot in shown):  # their drivers' lists are not read
+    if any(classes[slot] in _ACCELERATORS for slot in shown):  # no list of GPUs is read for other vendors
         return skipped("the accelerators here are not NVIDIA's or AMD's")
     return failed(f"{text}, none is on the PCI bus", Severity.SUSPECT, Advice.REBOOT)
 
@@ -184,7 +184,7 @@ def _shim_probes(facts: Facts) -> tuple[Probe, ...]:
 
 
 def _judge_shim(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
-    """Return the verdict of Slurm's own loader: sbatch loads plugins here as slurmstepd does, from the same files."""
+    """Judge by sbatch whether Slurm loads the shim: sbatch reads the same files here as slurmstepd."""
     asked = raws[0]
     if asked.returncode is None:
         return skipped(asked.output)
@@ -205,7 +205,7 @@ LOADED = Check(
     judge=_judge_shim,
     default_mode="report",
     every_s=SHIM_EVERY_S,
-    clears_at_once=True,  # files do not flap, and whoever mended them looks whether it helped
+    clears_at_once=True,  # files do not flap, and the admin who repaired them waits for the result
     is_quick=False,
     title="jobs on this node run without the shim",
     source="command",

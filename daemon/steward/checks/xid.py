@@ -70,22 +70,23 @@ RECOVERY: dict[str, tuple[Severity, Advice]] = {
 _SOFTWARE_ONLY = 0x80000000
 _DAY_S = 86400.0
 _BURST_S = 180.0
+"""Equal Xids closer than this to the last one are the same event."""
 _STICKY_S = 10800.0
-"""The burst of a dead GPU or link, which goes on for hours. All Xids of one burst are one event."""
+"""The same for a dead link, which repeats its Xid for hours."""
 
 
-def _again(severity: Severity, advice: Advice, gap_s: float = _BURST_S) -> Repeat:
+def _if_repeated(severity: Severity, advice: Advice, gap_s: float = _BURST_S) -> Repeat:
     return Repeat(times=2, within_s=_DAY_S, severity=severity, advice=advice, gap_s=gap_s)
 
 
-NVLINK_AGAIN = _again(_DEGRADED, _REPLACE)
+NVLINK_AGAIN = _if_repeated(_DEGRADED, _REPLACE)
 _CHANNEL = (*range(39, 42), *range(70, 73), *range(75, 78), 80, 85, *range(126, 136))
-_AGAIN = {
-    **dict.fromkeys((13, 31), _again(_SUSPECT, Advice.NONE)),
-    **dict.fromkeys(_CHANNEL, _again(_SUSPECT, _RESET)),
-    64: _again(_DEGRADED, _REPLACE),
-    74: _again(_DEGRADED, _REPLACE, _STICKY_S),
-    110: _again(_FATAL, _REPLACE),
+_REPEATS = {
+    **dict.fromkeys((13, 31), _if_repeated(_SUSPECT, Advice.NONE)),
+    **dict.fromkeys(_CHANNEL, _if_repeated(_SUSPECT, _RESET)),
+    64: _if_repeated(_DEGRADED, _REPLACE),
+    74: _if_repeated(_DEGRADED, _REPLACE, _STICKY_S),
+    110: _if_repeated(_FATAL, _REPLACE),
 }
 
 
@@ -149,7 +150,7 @@ def judge_nvlink5(error: Nvlink5, line: str) -> Judgement:
 
 def xid_repeat(code: int) -> Repeat | None:
     """Return the rule for an Xid that the same GPU reports again within a day; None if there is none."""
-    return _AGAIN.get(code)
+    return _REPEATS.get(code)
 
 
 # NVSwitch's SXid codes (HGX and DGX up to Hopper; reference: health research 2.3, after NVIDIA's own guide).

@@ -20,7 +20,7 @@ from steward.model.deep import RUN_KEY, DeepKind
 from steward.model.ids import NodeName
 from steward.ports import Permanent, PortError
 
-# The rank and node of this task, by Slurm's own variables.
+# The rank and node of this task, from Slurm's variables.
 
 _EXPAND_S = 10.0
 
@@ -47,7 +47,7 @@ def seat_of(run_id: str, env: Mapping[str, str]) -> Seat:
 
 
 def _addresses(env: Mapping[str, str], first: str) -> tuple[str, ...]:
-    """Return the addresses to try for the first node: srun's, which the job's script runs there, and its name."""
+    """Return the addresses to try for the first node: that of srun's host, which is the first node, and its name."""
     return tuple(dict.fromkeys(filter(None, (env.get("SLURM_LAUNCH_NODE_IPADDR"), first))))
 
 
@@ -58,7 +58,7 @@ def _expand(nodes: str) -> list[str]:
 
 
 _STRESS_SHARE = 0.55
-"""The share of the time for the stress check, if both kinds are asked for."""
+"""The stress check's share of the time if the run has both kinds."""
 _MARGIN_S = 1.0
 _TOLD, _NOT_TOLD, _WRONG_PLACE = 0, 1, 2
 
@@ -66,7 +66,7 @@ _TOLD, _NOT_TOLD, _WRONG_PLACE = 0, 1, 2
 def main(words: Sequence[str], env: Mapping[str, str]) -> int:
     """Run the deep check and return the exit status, which does not depend on the results.
 
-    0: the agent received all of them. 1: it did not. 2: this task does not run on the node of its rank.
+    0: the agent received all results. 1: it did not. 2: this task does not run on the node of its rank.
     """
     asked = _parser().parse_args(words)
     logging.basicConfig(format="steward-deep: %(message)s", level=logging.INFO)
@@ -81,30 +81,30 @@ def main(words: Sequence[str], env: Mapping[str, str]) -> int:
     return _TOLD if teller.progress("done", is_done=True) else _NOT_TOLD
 
 
-def _measure(asked: argparse.Namespace, seat: Seat, teller: Teller, budget: Budget) -> None:
-    kinds = asked.kinds
+def _measure(options: argparse.Namespace, seat: Seat, teller: Teller, budget: Budget) -> None:
+    kinds = options.kinds
     if DeepKind.STRESS in kinds:
         mine = budget.part(_STRESS_SHARE) if DeepKind.CONNECTIVITY in kinds else budget
-        check_node(MeasureMaker(seat.node), teller, mine, _stress_limits(asked))
+        check_node(MeasureMaker(seat.node), teller, mine, _stress_limits(options))
     if DeepKind.CONNECTIVITY in kinds:
         limits = PairLimits(
             streams=usual_streams(),
-            most_bytes=asked.tcp_mb << 20,
-            pace=TransferPace(mbps=asked.throttle_mbps),
-            is_tournament=asked.acceptance,
-            tools=Tools(torch=TorchRunner(asked.torch_python)),
+            most_bytes=options.tcp_mb << 20,
+            pace=TransferPace(mbps=options.throttle_mbps),
+            is_tournament=options.acceptance,
+            tools=Tools(torch=TorchRunner(options.torch_python)),
         )
         check_pairs(seat, teller, budget, limits)
 
 
-def _stress_limits(asked: argparse.Namespace) -> StressLimits:
+def _stress_limits(options: argparse.Namespace) -> StressLimits:
     return StressLimits(
-        memory_share=asked.memory_share,
-        memory_bytes=asked.memory_mb << 20,
-        disk_folder=asked.disk_dir,
-        disk_bytes=asked.disk_mb << 20,
-        torch=TorchRunner(asked.torch_python),
-        dcgm_level=asked.dcgm_level,
+        memory_share=options.memory_share,
+        memory_bytes=options.memory_mb << 20,
+        disk_folder=options.disk_dir,
+        disk_bytes=options.disk_mb << 20,
+        torch=TorchRunner(options.torch_python),
+        dcgm_level=options.dcgm_level,
     )
 
 

@@ -31,7 +31,7 @@ _ROUNDS_AHEAD = 4
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A rank that joined. `address` is empty for rank 0: others use the address at which they found rank 0."""
+    """A rank that joined. `address` is empty for rank 0: each other rank uses the address at which it found rank 0."""
 
     node: NodeName
     address: str
@@ -63,7 +63,7 @@ class Member:
 class PairCoordinator:
     """The coordinator of a run's pairs.
 
-    `nodes` are all nodes of the run. `join` is the time for them to join, `budget` the time for everything.
+    `nodes` are all nodes of the run. `join` is the time for the ranks to join, `budget` the time for everything.
     """
 
     meeting: Meeting
@@ -78,10 +78,10 @@ class PairCoordinator:
 
     async def run(self, listener: socket.socket) -> None:
         """Run until everything is measured and reported, or the budget is spent."""
-        server = await asyncio.start_server(self._greet, sock=listener, limit=MAX_LINE)
+        server = await asyncio.start_server(self._handle_rank, sock=listener, limit=MAX_LINE)
         try:
             async with asyncio.timeout(self.budget.left_s):
-                await self._lead()
+                await self._measure_rounds()
         except TimeoutError:
             self._say_all({"do": "end", "why": "the time budget is spent"})
         else:
@@ -94,11 +94,11 @@ class PairCoordinator:
                         await member.writer.drain()
                 member.writer.close()
 
-    async def _lead(self) -> None:
+    async def _measure_rounds(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.join.left_s):
                 await self._all_here.wait()
-        self._tell_absent()
+        self._report_absent()
         here = sorted(self.members)
         if len(here) < 2:
             self._say_all({"do": "note", "alone": True})
@@ -122,7 +122,7 @@ class PairCoordinator:
 
     async def _measure(self, pair: Pair, seconds: float) -> None:
         driver, server = (self.members[node] for node in pair)
-        if not driver.address:  # only the others know rank 0's address, so rank 0 always drives
+        if not driver.address:  # rank 0's address is not known here, so rank 0 always drives
             driver, server = server, driver
         order = {
             "do": "drive",
@@ -138,18 +138,18 @@ class PairCoordinator:
             measures = measures_of(said, driver.node, server.node)
         except NoPeer as error:
             measures = [MeasureMaker(driver.node, server.node).unknown("tcp.bandwidth", str(error))]
-        self._found[pair] = min((_worth(one) for one in measures if one.check == "tcp.bandwidth"), default=0.0)
+        self._found[pair] = min((_bandwidth_of(one) for one in measures if one.check == "tcp.bandwidth"), default=0.0)
         for end, other in ((driver, server), (server, driver)):
             records = [{**measure_record(one), "node": end.node, "partner": other.node} for one in measures]
             end.say({"do": "note", "measures": records})
 
     def _tools(self, one: Member, other: Member, seconds: float) -> list[str]:
-        """Return the tools that both ranks have; none if there is no time for them in this round and two more."""
+        """Return the tools that both ranks have; none if the budget is too short for them in three rounds."""
         both = sorted(one.tools & other.tools)
         return both if self.budget.left_s > 3 * len(both) * (seconds + START_S) else []
 
-    def _tell_absent(self) -> None:
-        """Have one rank report the nodes that did not join, as unknown: their absence proves no fault."""
+    def _report_absent(self) -> None:
+        """Have one rank report the nodes that did not join, as unknown, because absence proves no fault."""
         absent = [node for node in self.nodes if node not in self.members]
         if not self.members or not absent:
             return
@@ -159,10 +159,10 @@ class PairCoordinator:
             record = measure_record(MeasureMaker(node).unknown("pair.presence", text))
             witness.say({"do": "note", "measures": [record]})
 
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_rank(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(GREET_S):
-                member = await self._admitted(reader, writer)
+                member = await self._admit(reader, writer)
         except (NoPeer, TimeoutError, OSError, ValueError, KeyError, TypeError, asyncio.IncompleteReadError):
             writer.close()
             return
@@ -170,7 +170,7 @@ class PairCoordinator:
         if set(self.nodes) <= set(self.members):
             self._all_here.set()
 
-    async def _admitted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Member:
+    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Member:
         mine = nonce()
         writer.write(packed({"nonce": mine}))
         hello = unpacked(await reader.readuntil(b"\n"))
@@ -218,7 +218,7 @@ def measures_of(said: dict[str, Any], node: NodeName, partner: NodeName) -> list
     ]
 
 
-def _worth(measure: Measure) -> float:
+def _bandwidth_of(measure: Measure) -> float:
     return measure.value if measure.outcome is Outcome.PASSED and not math.isnan(measure.value) else 0.0
 
 

@@ -46,7 +46,7 @@ class Tools:
         """Measure with the tool and return its result for the coordinator."""
         try:
             if tool == RDMA:
-                done = _again(lambda: run([*_rdma(port, seconds), address], timeout_s=seconds + START_S))
+                done = _with_retries(lambda: run([*_rdma(port, seconds), address], timeout_s=seconds + START_S))
                 return {"check": tool, **rdma_found(done.text)}
             done = self._collective(tool, 1, address, port, seconds)
             return {"check": tool, **collective_found(done.text)}
@@ -71,13 +71,13 @@ def rdma_found(text: str) -> dict[str, object]:
 def collective_found(text: str) -> dict[str, object]:
     for line in text.splitlines():
         try:
-            said = json.loads(line)
+            result = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and "value" in said:
-            if said.get("wrong"):
-                return {"outcome": "failed", "text": f"{said['wrong']} sums were wrong"}
-            return {"value": float(said["value"]), "unit": str(said.get("unit", ""))}
+        if isinstance(result, dict) and "value" in result:
+            if result.get("wrong"):
+                return {"outcome": "failed", "text": f"{result['wrong']} sums were wrong"}
+            return {"value": float(result["value"]), "unit": str(result.get("unit", ""))}
     return {"outcome": "unknown", "text": "the collective printed no result"}
 
 
@@ -90,8 +90,8 @@ def _rdma(port: int, seconds: float) -> Sequence[str]:
     return ("ib_write_bw", "-F", "--report_gbits", "-D", str(max(1, int(seconds))), "-p", str(port))
 
 
-def _again(what: Callable[[], Completed]) -> Completed:
-    """Run the command, again if it fails at once: the other end may not listen yet."""
+def _with_retries(what: Callable[[], Completed]) -> Completed:
+    """Run the command; retry a failure within a second, because the other end may not listen yet."""
     for _ in range(_TRIES - 1):
         try:
             return what()

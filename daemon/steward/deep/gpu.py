@@ -61,25 +61,25 @@ def _torch(here: MeasureMaker, budget: Budget, torch: TorchRunner) -> list[Measu
 
 
 def judge_gpus(here: MeasureMaker, text: str, seconds: float) -> list[Measure]:
-    """Judge the child's output, an object a line: the slowest GPU counts, and any GPU with wrong results fails."""
-    found = [one for line in text.splitlines() if isinstance(one := _loaded(line), Mapping)]
+    """Judge the lines of `torch_child`, by check: the slowest GPU counts, and a GPU with wrong results fails."""
+    found = [one for line in text.splitlines() if isinstance(one := _json_or_none(line), Mapping)]
     trouble = next((str(one["error"]) for one in found if "error" in one), "")
     if trouble:
         return [here.unknown("gpu.gemm", trouble, seconds)]
     measures = []
     for check in sorted({str(one.get("check")) for one in found}):
-        those = [one for one in found if one.get("check") == check]
-        wrong = [str(one.get("gpu")) for one in those if one.get("wrong")]
+        results = [one for one in found if one.get("check") == check]
+        wrong = [str(one.get("gpu")) for one in results if one.get("wrong")]
         if wrong:
-            measures.append(here.bad(check, f"GPU {','.join(wrong)}: {those[0].get('text', 'wrong results')}"))
+            measures.append(here.bad(check, f"GPU {','.join(wrong)}: {results[0].get('text', 'wrong results')}"))
             continue
-        slowest = min(those, key=lambda one: float(one["value"]))
-        text = f"{len(those)} GPUs, the slowest is {slowest.get('gpu')}"
+        slowest = min(results, key=lambda one: float(one["value"]))
+        text = f"{len(results)} GPUs, the slowest is {slowest.get('gpu')}"
         measures.append(here.good(check, float(slowest["value"]), str(slowest.get("unit", "")), text, seconds))
     return measures or [here.unknown("gpu.gemm", "PyTorch printed no result", seconds)]
 
 
-def _loaded(line: str) -> object:
+def _json_or_none(line: str) -> object:
     try:
         return json.loads(line)
     except ValueError:
@@ -101,13 +101,15 @@ class _Result:
 
 
 def judge_dcgm(here: MeasureMaker, text: str, level: int, seconds: float) -> Measure:
-    """Judge DCGM's answer: FAILED only if a test of hardware failed; UNKNOWN if its set-up failed or no test passed."""
+    """Judge DCGM's answer: FAILED if a test of hardware failed; UNKNOWN if only a set-up failed, or no test passed."""
     results = list(_results(text))
     failed = [one for one in results if one.status == "fail"]
-    hard = [one for one in failed if not one.is_set_up]
-    if hard:
-        gpu = f" on GPU {hard[0].gpu}" if hard[0].gpu else ""
-        return here.bad("gpu.dcgm", f"level {level}: {hard[0].test}{gpu} failed: {hard[0].text}", seconds=seconds)
+    hardware = [one for one in failed if not one.is_set_up]
+    if hardware:
+        gpu = f" on GPU {hardware[0].gpu}" if hardware[0].gpu else ""
+        return here.bad(
+            "gpu.dcgm", f"level {level}: {hardware[0].test}{gpu} failed: {hardware[0].text}", seconds=seconds
+        )
     if failed:
         said = f"level {level}: {failed[0].test} could not be done: {failed[0].text}"
         return here.unknown("gpu.dcgm", said, seconds)
@@ -119,10 +121,10 @@ def judge_dcgm(here: MeasureMaker, text: str, level: int, seconds: float) -> Mea
 
 def _results(text: str) -> Iterator[_Result]:
     try:
-        said = json.loads(text[text.index("{") :])
+        answer = json.loads(text[text.index("{") :])
     except (ValueError, RecursionError):
         return
-    for body in said.values() if isinstance(said, dict) else ():
+    for body in answer.values() if isinstance(answer, dict) else ():
         for category in _list(body, "test_categories"):
             for test in _list(category, "tests"):
                 for one in _list(test, "results"):

@@ -1,6 +1,6 @@
 """The meeting of a deep check's ranks: how they find each other, prove that they belong to the run, and talk.
 
-Messages are JSON objects, one a line. The ports to try follow from the run's id, so that no port has to be agreed on.
+Messages are JSON objects, one a line. All ranks compute the ports to try from the run's id.
 """
 
 import contextlib
@@ -85,15 +85,15 @@ def listen(port: int) -> socket.socket:
 
 CANDIDATES = 16
 LOW, HIGH = 20_000, 30_000
-"""The range of candidate ports: below those that systems choose by themselves."""
+"""The range of candidate ports, below the kernel's ephemeral ports."""
 _TRY_S = 1.0
 _PAUSE_S = 0.2
 
 
 class _Addresses:
-    """The addresses of the given names, each resolved in a thread of its own."""
+    """The addresses of the given names, each name resolved in a separate thread."""
 
-    # A name service that does not answer must not delay the addresses that are known.
+    # A name service that does not answer must not delay the use of known addresses.
     def __init__(self, names: Sequence[str]) -> None:
         self._known: list[str] = []
         for name in names:
@@ -140,11 +140,11 @@ class Meeting:
                 for port in self.ports():
                     with contextlib.suppress(NoPeer):
                         if budget.left_s > 0:
-                            return self._greet(address, port, hello), address
+                            return self._shake_hands(address, port, hello), address
             time.sleep(min(_PAUSE_S, budget.left_s))
         raise NoPeer(f"the first node could not be reached at {', '.join(found.known()) or 'no known address'}")
 
-    def _greet(self, address: str, port: int, hello: dict[str, Any]) -> LineSocket:
+    def _shake_hands(self, address: str, port: int, hello: dict[str, Any]) -> LineSocket:
         try:
             sock = socket.create_connection((address, port), timeout=_TRY_S)
         except OSError as error:

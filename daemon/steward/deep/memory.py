@@ -15,7 +15,7 @@ from steward.model.deep import Measure
 BLOCK = 8 << 20
 _PIECE = 1 << 20
 _KEPT_FREE = 0.15
-"""The share of the machine's memory to leave free in any case: other programs may grow while this one runs."""
+"""The share of the machine's memory to leave free, because other programs may grow meanwhile."""
 _FILL_SHARE = 0.3
 """The share of the time for allocating memory; the rest is for the patterns."""
 _WRITE_SHARE = 0.4
@@ -45,14 +45,14 @@ def check_memory(here: MeasureMaker, budget: Budget, *, share: float, most_bytes
     workers = min(len(os.sched_getaffinity(0)), wanted // BLOCK)
 
     held: list[Block] = []
-    """Freed when its process ends, after the answer: freeing gigabytes takes seconds on a busy machine."""
+    """Kept until the worker ends: freeing gigabytes takes seconds, for which the answer must not wait."""
 
     def work(number: int, mine: Budget) -> dict[str, float | str]:
         held.extend(allocate(wanted // workers, mine.part(_FILL_SHARE)))
         return dict(check_patterns(held, mine))
 
-    told = on_every_core(work, budget, cores=workers)
-    return judge_memory(here, told, time.monotonic() - began)
+    answers = on_every_core(work, budget, cores=workers)
+    return judge_memory(here, answers, time.monotonic() - began)
 
 
 def allocate(size: int, budget: Budget) -> list[Block]:
@@ -69,15 +69,15 @@ def allocate(size: int, budget: Budget) -> list[Block]:
 
 
 def check_patterns(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
-    """Write each pattern to all blocks, then read them back, within the budget also on a slow machine.
+    """Write each pattern to all blocks, then read the blocks back, until the budget is spent.
 
-    `blocks` in the answer counts those that were read back.
+    `blocks` in the answer is how many blocks were read back.
     """
-    # All are written before any is read: no cache is large enough to answer in place of the memory.
+    # All blocks are written before any is read, so that reads come from the memory and not from a cache.
     wrong, moved, spent, passes, kept = 0, 0, 0.0, 0, 0
     while blocks and (budget.left_s > 0 or passes == 0):
         pattern = _pattern(passes)
-        began = time.process_time()  # not the clock: other programs do not make the memory slower
+        began = time.process_time()  # CPU time: the load of other programs must not count
         written = 0
         for block in _in_time(blocks, budget.part(_WRITE_SHARE)):
             _write(block, pattern)
@@ -176,13 +176,13 @@ def _cgroup_rooms(proc: Path, cgroups: Path) -> Iterator[int]:
             continue
         limit_file, usage_file = _FILES[name]
         root = cgroups / name
-        for level in _up(root / path.lstrip("/"), root):
+        for level in _with_parents(root / path.lstrip("/"), root):
             limit, usage = _number(level / limit_file), _number(level / usage_file)
             if limit is not None and usage is not None and limit < _NO_LIMIT:
                 yield limit - usage
 
 
-def _up(path: Path, root: Path) -> Iterator[Path]:
+def _with_parents(path: Path, root: Path) -> Iterator[Path]:
     yield path
     while path != root and root in path.parents:
         path = path.parent

@@ -28,7 +28,7 @@ class TransferPace:
         return TransferPace(mbps=None if self.mbps is None else self.mbps / streams)
 
     def send(self, sock: socket.socket, seconds: float, most_bytes: int) -> int:
-        """Send for `seconds`, and return the number of bytes given to the kernel; end early if the peer takes none."""
+        """Send for `seconds`, less if the peer takes no bytes; return the number of bytes given to the kernel."""
         data = memoryview(bytes(self._chunk()))
         began, sent = time.monotonic(), 0
         sock.settimeout(seconds + 1.0)
@@ -73,7 +73,7 @@ MAX_CONNECTIONS = 64
 class PairServer:
     """The server of one rank for its partners; listens until `close`.
 
-    The first line of a connection says what to do, for at most `MAX_SECONDS`.
+    The first line of a connection is the request, which is served for at most `MAX_SECONDS`.
     """
 
     def __init__(self, token: str, pace: TransferPace, tools: Tools) -> None:
@@ -105,30 +105,30 @@ class PairServer:
         try:
             with sock:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._do(LineSocket(sock))
+                self._answer(LineSocket(sock))
         except (NoPeer, Failed, OSError, ValueError, TypeError):
             return  # the driver reports how the measurement ended
         finally:
             self._slots.release()
 
-    def _do(self, lines: LineSocket) -> None:
-        asked = lines.receive(HEADER_S)
-        if not hmac.compare_digest(str(asked.get("token")).encode(), self._token.encode()):
+    def _answer(self, lines: LineSocket) -> None:
+        request = lines.receive(HEADER_S)
+        if not hmac.compare_digest(str(request.get("token")).encode(), self._token.encode()):
             return
-        seconds = min(float(asked.get("seconds", 10.0)), MAX_SECONDS)
+        seconds = min(float(request.get("seconds", 10.0)), MAX_SECONDS)
         lines.send({"ready": True})
-        match asked.get("do"):
+        match request.get("do"):
             case "echo":
                 _echo(lines.sock)
             case "sink":
                 got, took = self._pace.receive(lines.sock, seconds + HEADER_S)
                 lines.send({"bytes": got, "seconds": took})
             case "source":
-                self._pace.send(lines.sock, seconds, int(asked.get("bytes", 0)))
+                self._pace.send(lines.sock, seconds, int(request.get("bytes", 0)))
             case "tool":
                 port = free_port()
                 lines.send({"port": port})
-                self._tools.serve(str(asked.get("tool")), port, seconds)
+                self._tools.serve(str(request.get("tool")), port, seconds)
 
 
 def _echo(sock: socket.socket) -> None:
@@ -177,7 +177,7 @@ def connect(peer: Partner, what: str, **more: object) -> LineSocket:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     lines = LineSocket(sock)
     lines.send({"token": peer.token, "do": what, **more})
-    lines.receive(CONNECT_S)  # the partner is ready: further bytes are not taken for the rest of the request
+    lines.receive(CONNECT_S)  # ready: the partner does not take bytes from here on for a part of the request
     return lines
 
 
@@ -210,6 +210,8 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
+    """A transfer in one direction over parallel connections."""
+
     peer: Partner
     what: str
     seconds: float

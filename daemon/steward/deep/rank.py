@@ -50,7 +50,7 @@ class PairLimits:
 
 
 def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) -> None:
-    """Measure pairs; end within the budget even if other ranks are missing or leave."""
+    """Take part in the measurement of pairs; end within the budget even if other ranks are missing or leave."""
     here = MeasureMaker(seat.node)
     if len(seat.nodes) < 2:
         teller.tell([here.skipped("tcp.bandwidth", "the run has one node: there is no partner")])
@@ -62,7 +62,7 @@ def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) 
             hello = {"node": seat.node, "port": server.port, "token": token, "tools": sorted(limits.tools.here())}
             lines, address = seat.meeting.join(_addresses(seat), hello, join)
             with lines.sock:
-                _Part(here, teller, lines, address, limits).play(budget)
+                _Participant(here, teller, lines, address, limits).play(budget)
     except NoPeer as error:
         teller.tell([here.unknown("tcp.bandwidth", str(error))])
     finally:
@@ -70,7 +70,9 @@ def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Participant:
+    """One rank in the run, which carries out the orders of rank 0's coordinator."""
+
     here: MeasureMaker
     teller: Teller
     lines: LineSocket
@@ -85,7 +87,7 @@ class _Part:
                 case "drive":
                     self.lines.send({**self._drive(order), "n": order.get("n")})
                 case "note":
-                    self._note(order)
+                    self._report(order)
                 case "progress":
                     self.teller.progress(str(order.get("text", "")))
                 case "end":
@@ -108,7 +110,7 @@ class _Part:
             )
         except NoPeer as error:
             return {"error": str(error), "seconds": time.monotonic() - began}
-        return {"seconds": time.monotonic() - began, "found": [*_found(found), *self._by_tools(peer, order)]}
+        return {"seconds": time.monotonic() - began, "found": [*_results_of(found), *self._by_tools(peer, order)]}
 
     def _by_tools(self, peer: Partner, order: dict[str, Any]) -> Iterator[dict[str, object]]:
         for tool in map(str, order.get("tools", ())):
@@ -121,7 +123,7 @@ class _Part:
             except (NoPeer, KeyError) as error:
                 yield {"check": tool, "outcome": "unknown", "text": str(error)}
 
-    def _note(self, order: dict[str, Any]) -> None:
+    def _report(self, order: dict[str, Any]) -> None:
         if order.get("alone"):
             self.teller.tell([self.here.unknown("tcp.bandwidth", "no other node joined the measurement of pairs")])
             return
@@ -131,7 +133,7 @@ class _Part:
             raise NoPeer(f"the first node sent a malformed measure: {error}") from None
 
 
-def _found(numbers: Numbers) -> list[dict[str, object]]:
+def _results_of(numbers: Numbers) -> list[dict[str, object]]:
     text = f"{numbers.there:.0f} there, {numbers.back:.0f} back"
     return [
         {"check": "tcp.bandwidth", "value": min(numbers.there, numbers.back), "unit": "Mbit/s", "text": text},

@@ -34,7 +34,7 @@ class StressLimits:
 
 
 Part = tuple[str, float, Callable[[Budget], list[Measure]]]
-"""The name of a part, its share of the time that is then left, and the function that measures."""
+"""A part's name, its share of the time left when it starts, and the function that measures."""
 
 
 def parts(here: MeasureMaker, limits: StressLimits) -> Iterator[Part]:
@@ -57,10 +57,10 @@ def check_node(here: MeasureMaker, teller: Teller, budget: Budget, limits: Stres
         teller.tell(measure(mine.part(share)))
 
 
-# Arithmetic with a known result on every core: finds a core that calculates wrongly, and measures the speed of all.
+# Arithmetic with a known result on every core, to find cores that calculate wrongly and to measure their speed.
 
 KNOWN = "3aee69797a6aed38404fbac425a02226bc9d1c871d42bc210286a1dfaf92d2ce"
-"""The result of every healthy core after one round: integers, IEEE doubles and SHA-256 are the same on all machines."""
+"""The result of a healthy core after one round, the same on all machines: integers, IEEE doubles and SHA-256."""
 _NG_FAILED = 2
 _DATA = bytes(range(256)) * 1024
 
@@ -84,13 +84,13 @@ def arithmetic() -> str:
 def check_cpu(here: MeasureMaker, budget: Budget, *, known: str = KNOWN) -> list[Measure]:
     """Measure the cores; stress-ng gets half of the budget if it is installed."""
     tool = shutil.which("stress-ng")
-    own = _own(here, budget.part(0.5) if tool else budget, known)
+    own = _verify_cores(here, budget.part(0.5) if tool else budget, known)
     if tool is None:
         return [own, here.skipped("cpu.stress_ng", "stress-ng is not installed")]
     return [own, _stress_ng(here, tool, budget)]
 
 
-def _own(here: MeasureMaker, budget: Budget, known: str) -> Measure:
+def _verify_cores(here: MeasureMaker, budget: Budget, known: str) -> Measure:
     def work(number: int, mine: Budget) -> dict[str, float | str]:
         rounds, wrong, began = 0, 0, time.process_time()
         while mine.left_s > 0 or rounds == 0:
@@ -112,7 +112,7 @@ def judge_cores(here: MeasureMaker, told: list[WorkerAnswer], seconds: float) ->
     if lost or not told:
         why = lost[0].lost or "no answer" if lost else "no core may be used"
         return here.unknown("cpu.verify", f"{len(lost)} of {len(told)} cores did not answer: {why}", seconds)
-    # Per second of CPU time: the load of other programs is no property of the cores, their frequency is.
+    # Per second of CPU time: the load of other programs must not count, a low frequency must.
     speed = sum(float(one.answer["rounds"]) / max(float(one.answer["seconds"]), 1e-6) for one in told)
     return here.good("cpu.verify", speed, "rounds/s", f"{len(told)} cores", seconds)
 
@@ -126,15 +126,15 @@ def _stress_ng(here: MeasureMaker, tool: str, budget: Budget) -> Measure:
         done = run(argv, timeout_s=seconds + 1.0, check=False, max_bytes=1 << 20)
     except Failed as error:
         return here.unknown("cpu.stress_ng", str(error), seconds)
-    said = [line for line in (done.text + done.error_text).splitlines() if "fail:" in line]
-    if done.returncode == _NG_FAILED and said:
-        return here.bad("cpu.stress_ng", said[0].strip(), seconds=done.seconds)
+    failures = [line for line in (done.text + done.error_text).splitlines() if "fail:" in line]
+    if done.returncode == _NG_FAILED and failures:
+        return here.bad("cpu.stress_ng", failures[0].strip(), seconds=done.seconds)
     if done.returncode != 0:
         return here.unknown("cpu.stress_ng", f"stress-ng ended with status {done.returncode}", done.seconds)
     return here.good("cpu.stress_ng", done.seconds, "s", "stress-ng --verify", done.seconds)
 
 
-# A file written and read back past the page cache: checks its content and measures the speed.
+# A file written and read back past the page cache, to check the content and to measure the speed.
 
 BLOCK = 4 << 20
 
@@ -142,7 +142,7 @@ BLOCK = 4 << 20
 def check_disk(here: MeasureMaker, budget: Budget, folder: Path, most_bytes: int) -> list[Measure]:
     """Measure the disk under `folder` with a file of at most `most_bytes` and half of the free space.
 
-    The file has no name while it is in use: it is gone afterwards even if this process is killed.
+    The file has no name, so that it is gone afterwards even if this process is killed.
     """
     began = time.monotonic()
     try:

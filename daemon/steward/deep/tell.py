@@ -1,4 +1,4 @@
-"""The report of this node's measures to its agent. A measure that could not be sent is sent again with the next one."""
+"""The report of this node's measures to its agent. A measure that could not be sent is sent with the next one."""
 
 import logging
 import math
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 2.0
 LAST_TRIES = 5
-"""How often the last line is sent: the node may still be busy with the measurement, and its agent slow to answer."""
+"""The most tries to send the last line: the agent may be slow while the node is busy with the measurement."""
 MAX_KEPT = 512
 _OK = b"steward/1 ok\n"
 
@@ -44,7 +44,7 @@ class Teller:
     def _flush(self, tries: int = 1) -> bool:
         while self._waiting:
             try:
-                answer = _ask(self._path, self._waiting[0])
+                answer = _send_line(self._path, self._waiting[0])
             except OSError as error:
                 tries -= 1
                 if tries and isinstance(error, TimeoutError):
@@ -58,7 +58,7 @@ class Teller:
         return True
 
 
-def _ask(path: Path, line: bytes) -> bytes:
+def _send_line(path: Path, line: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(TIMEOUT_S)
         sock.connect(str(path))

@@ -33,13 +33,13 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _say(**what: object) -> None:
+def _print(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
 def _gpus(seconds: float) -> None:
     if not torch.cuda.is_available():
-        _say(error="PyTorch sees no GPU: is it built for this driver?")
+        _print(error="PyTorch sees no GPU: is it built for this driver?")
         return
     count = torch.cuda.device_count()
     for gpu in range(count):
@@ -50,7 +50,7 @@ def _gpus(seconds: float) -> None:
 
 
 def _gemm(gpu: int, seconds: float) -> None:
-    """Measure matrix products: a GPU that ever finds another result for the same product is broken."""
+    """Measure matrix products; a GPU that computes two results for the same product is broken."""
     torch.manual_seed(1)
     one = torch.randn(_SIZE, _SIZE, device=f"cuda:{gpu}", dtype=torch.bfloat16)
     expected, rounds, wrong, spent = one @ one, 0, 0, 0.0
@@ -65,7 +65,7 @@ def _gemm(gpu: int, seconds: float) -> None:
         wrong += not torch.equal(found, expected)
         rounds += 10
     speed = rounds * 2 * _SIZE**3 / spent / 1e12
-    _say(
+    _print(
         check="gpu.gemm",
         gpu=gpu,
         value=speed,
@@ -90,7 +90,7 @@ def _memory(gpu: int, seconds: float) -> None:
             break
     speed = moved / (time.perf_counter() - began) / 1e9
     text = f"{wrong} pieces of memory did not keep what was written"
-    _say(check="gpu.memory", gpu=gpu, value=speed, unit="GB/s", wrong=wrong, text=text)
+    _print(check="gpu.memory", gpu=gpu, value=speed, unit="GB/s", wrong=wrong, text=text)
 
 
 def _copies(gpu: int, seconds: float) -> None:
@@ -105,7 +105,7 @@ def _copies(gpu: int, seconds: float) -> None:
             torch.cuda.synchronize(gpu)
             rounds += 1
         value = rounds * _CHUNK / (time.perf_counter() - began) / 1e9
-        _say(check=check, gpu=gpu, value=value, unit="GB/s", wrong=0)
+        _print(check=check, gpu=gpu, value=value, unit="GB/s", wrong=0)
 
 
 def _allreduce(backend: str, rank: int, where: str, seconds: float) -> None:
@@ -127,10 +127,10 @@ def _allreduce(backend: str, rank: int, where: str, seconds: float) -> None:
         spent += time.perf_counter() - began
         rounds += 1
         more.fill_(float(rank == 0 and time.monotonic() < until))
-        dist.all_reduce(more)  # both stop in the same round: rank 0's clock decides
+        dist.all_reduce(more)  # rank 0's clock ends both ranks in the same round
     dist.destroy_process_group()
     value = rounds * data.numel() * 4 / spent / 1e9
-    _say(value=value, unit="GB/s", wrong=wrong)
+    _print(value=value, unit="GB/s", wrong=wrong)
 
 
 if __name__ == "__main__":

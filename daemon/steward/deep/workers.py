@@ -1,6 +1,6 @@
-"""The processes of a deep check: one on each core for the same work, and one for PyTorch.
+"""The child processes of a deep check: one on each core for the same work, and one for PyTorch.
 
-A process of its own can be killed when its time budget is spent.
+Unlike a thread, a process can be killed when its time budget is spent.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class TorchRunner:
-    """Starts PyTorch's measures in a process of their own.
+    """A starter of PyTorch's measures in a separate process.
 
     `python` is the interpreter, which needs PyTorch and Steward's package; empty means our own, if it has PyTorch.
     """
@@ -93,8 +93,8 @@ def on_every_core(work: Work, budget: Budget, *, cores: int | None = None) -> li
     try:
         _read(children, budget.until + GRACE_S)
     finally:
-        told = [_end(child) for child in children]
-    return told
+        answers = [_end(child) for child in children]
+    return answers
 
 
 def _start(work: Work, number: int, core: int, budget: Budget) -> _Child:
@@ -135,17 +135,17 @@ def _read(children: list[_Child], until: float) -> None:
 
 def _end(child: _Child) -> WorkerAnswer:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(child.pid, signal.SIGKILL)  # not reaped yet: the number is still its own
+        os.kill(child.pid, signal.SIGKILL)  # not reaped yet, so the process id cannot be another's
     _, status = os.waitpid(child.pid, 0)
     os.close(child.pipe)
     try:
         answer = json.loads(child.got)
     except ValueError:
-        return WorkerAnswer(core=child.core, lost=_why(status))
+        return WorkerAnswer(core=child.core, lost=_why_lost(status))
     return WorkerAnswer(core=child.core, answer=answer)
 
 
-def _why(status: int) -> str:
+def _why_lost(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     if code == -signal.SIGKILL:
         return "no end in time, or killed"

@@ -14,7 +14,7 @@ from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import SILENT_S, Coordinator
 
 MOST_LOG = 128 * 1024
-"""Each connection of a stranger writes a line, and the folder is in a place that the jobs of the node share."""
+"""A small limit: every refused connection writes a line, and all jobs of the node share the disk of the folder."""
 
 
 def main() -> None:
@@ -30,20 +30,20 @@ def main() -> None:
     parser.add_argument(
         "--listening", type=int, metavar="FD", help="an inherited socket, in place of --listen and --port"
     )
-    asked = parser.parse_args()
+    options = parser.parse_args()
     token = os.environ.pop("STEWARD_ELASTIC_TOKEN", "")
     if not token:
         parser.error("STEWARD_ELASTIC_TOKEN is not in the environment")
-    sizes = tuple(sorted({asked.nodes, *(int(size) for size in asked.sizes.split(","))})) if asked.sizes else ()
-    run = CoordinatedRun(base=asked.nodes, sizes=sizes, grace_s=asked.grace)
+    sizes = tuple(sorted({options.nodes, *(int(size) for size in options.sizes.split(","))})) if options.sizes else ()
+    run = CoordinatedRun(base=options.nodes, sizes=sizes, grace_s=options.grace)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection for each node of the run
-    asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log = RotatingFileHandler(asked.folder / "log", maxBytes=MOST_LOG, backupCount=1, delay=True)
+    options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = RotatingFileHandler(options.folder / "log", maxBytes=MOST_LOG, backupCount=1, delay=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[log])
-    coordinator = Coordinator(asked.run, run, asked.folder, token, silent_s=asked.silent)
-    inherited = None if asked.listening is None else socket.socket(fileno=asked.listening)
-    asyncio.run(_serve(coordinator, asked.listen, asked.port, inherited))
+    coordinator = Coordinator(options.run, run, options.folder, token, silent_s=options.silent)
+    inherited = None if options.listening is None else socket.socket(fileno=options.listening)
+    asyncio.run(_serve(coordinator, options.listen, options.port, inherited))
 
 
 async def _serve(coordinator: Coordinator, host: str, port: int, listening: socket.socket | None) -> None:

@@ -19,13 +19,13 @@ class Peer:
 
     node: str
     agent: str = ""
-    """Tells apart several agents that claim the same node."""
+    """The agent's own id, because several agents may claim the same node."""
     is_base: bool
     is_first: bool
     """Whether the agent is on the base's batch host."""
     processes: int = 1
     generation: int = 0
-    """The generation that the agent's processes run; 0 means none."""
+    """The generation of the agent's processes; 0: it has none."""
     address: str = ""
     port: int = 0
     waits: bool = False
@@ -33,7 +33,7 @@ class Peer:
     leaves: bool = False
     noticed: bool = False
     stoppable: bool = False
-    """Whether the user allowed its processes to be stopped at any time."""
+    """Whether the processes may be stopped at any time."""
     saved: set[int] = field(default_factory=set)
     """The local ranks that saved in this generation."""
 
@@ -49,7 +49,7 @@ class Peer:
         return not self.is_first, not self.is_base, parts
 
     def forget_generation(self) -> None:
-        """Forget the messages of the agent's processes, which are stopped."""
+        """Forget what the agent's processes reported; they are stopped."""
         self.saved.clear()
         self.noticed, self.stoppable, self.over = False, False, ""
 
@@ -60,8 +60,8 @@ def in_order(peers: Iterable[Peer]) -> list[Peer]:
 
 
 def fitting(peers: Iterable[Peer], base: int, sizes: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the nodes for the largest allowed size, the base's before replicas; empty if they make no run."""
-    # Replicas alone make none: their base is at its end, and may begin anew elsewhere.
+    """Return the nodes for the largest allowed size, the base's before replicas; empty if no run is possible."""
+    # Replicas alone are no run: their base is at its end, and may start again elsewhere.
     ranked = in_order(peers)
     if len(ranked) < base or not any(peer.is_base for peer in ranked):
         return ()

@@ -1,4 +1,4 @@
-"""The nodes that take part in an elastic run, generation by generation. Pure: events and time in, lines to send out.
+"""The choice of an elastic run's nodes, generation by generation. Pure: takes events and times, returns lines to send.
 
 A generation is *asked* to save (a flag that all ranks see), *gathers* (its processes are stopped, and each agent of the
 next generation waits) and *forms* once, when all of them wait. Each of these has a deadline. Nodes join by an order
@@ -26,12 +26,12 @@ from steward.elastic.steps import Steps
 
 Line = dict[str, Any]
 _SLOWER = 1.5
-"""How many times as long as the slowest earlier save a save may take."""
+"""The time for a save, in multiples of the slowest earlier save."""
 
 
 @dataclass(kw_only=True)
 class CoordinatedRun:
-    """The state of an elastic run, as its coordinator knows it. `out` are the lines to send, each with its node."""
+    """The state of an elastic run, as its coordinator knows it. `out` holds lines to send, each with its node."""
 
     base: int
     sizes: tuple[int, ...]
@@ -44,37 +44,44 @@ class CoordinatedRun:
     peers: dict[str, Peer] = field(default_factory=dict)
     out: list[tuple[str, Line]] = field(default_factory=list)
     target: tuple[str, ...] = ()
-    """The nodes that must wait before the generation forms; empty once it has formed."""
+    """The nodes that must wait before the next generation forms; empty once it has formed."""
     next_members: tuple[str, ...] | None = None
+    """The members after the change under way; None without a change."""
     next_generation: int = 0
     missing: set[str] = field(default_factory=set)
+    """The members without a connected agent, until they come back or are given up."""
     deadlines: dict[str, float] = field(default_factory=dict)
+    """The name of each wait under way -> its deadline."""
     step: int | None = None
     saved_step: int | None = None
     consumed: int | None = None
     why: str = "no node has joined yet"
     saved_s: float | None = None
+    """How long the last save took, from the order until all had saved."""
     up_s: float | None = None
+    """The time from the stop of the last generation to the first report of the present one."""
     asked_at: float = 0.0
     rest_at: float = 0.0
+    """When the last generation was stopped."""
     alone: RestartLoopDetector = field(default_factory=RestartLoopDetector)
+    """The generations that began without an order of the head."""
     trained: bool = False
-    """Whether a training of this job is done. Only the base takes part in the next one: a replica's script would run
-    the first again."""
+    """Whether a training of this job is done. Only the base takes part in the next training, because a replica's script
+    would run the first one again."""
     presses: bool = False
-    """Whether processes that have not saved at the deadline are stopped all the same."""
+    """Whether processes are stopped at the deadline even if they have not saved."""
     asks: bool = False
     """Whether a process of the training asks when to save, so that a change of size can wait for the save."""
     unsaved: tuple[str, ...] = ()
     """The nodes that had not saved when the last generation was stopped."""
     steps: Steps = field(default_factory=Steps)
     failed_first: str = ""
-    """The node whose processes failed first; those of other nodes may have failed because of that."""
+    """The node whose processes failed first; processes of other nodes may have failed because of these."""
 
     # Messages of agents, orders and time
 
     def join(self, peer: Peer, members: tuple[str, ...], now: float) -> None:
-        """Take in an agent that joins, or comes back after its connection or the coordinator was lost."""
+        """Handle an agent that joins, or comes back after its connection or the coordinator was lost."""
         if peer.generation > self.generation and peer.node in members:
             self.generation, self.members, self.state = peer.generation, members, "running"
             self.expect_all(now)
@@ -82,17 +89,17 @@ class CoordinatedRun:
         self.missing.discard(peer.node)
         if self.asked and peer.node in self.members:
             self._send(peer.node, asked=self.generation)
-        self._begin_if_torn(now)
+        self._begin_if_behind(now)
         if peer.leaves:  # the agent gave notice to an earlier coordinator, or while there was none
             peer.leaves = False
             self.notice(peer.node, now)
 
     def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
-        """Take in that the node's processes are stopped, or never began, and that it waits for a generation."""
+        """Handle a node without processes (stopped, or never started) that waits for a generation."""
         peer = self.peers[node]
         peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
-        if self._begins_next(peer):
-            self._be_ready_for_next()
+        if self._begins_next_training(peer):
+            self._prepare_next_training()
         peer.waits, peer.generation = True, 0
         peer.forget_generation()
         if (peer.leaves and self.generation) or self.state == "done" or (self.trained and not peer.is_base):
@@ -101,25 +108,25 @@ class CoordinatedRun:
             self._send(node, fail=self.why)
         else:
             self.missing.discard(node)
-            self._begin_if_torn(now)
+            self._begin_if_behind(now)
         self._form_if_ready(now)
 
-    def _begins_next(self, peer: Peer) -> bool:
-        """Return whether the peer is a new launcher of the base, for another training or for the step once more."""
-        # The last training is over then on all of the base's nodes; on a replica it may hang.
+    def _begins_next_training(self, peer: Peer) -> bool:
+        """Return whether the peer is a new launcher of the base, for another training or a retried step."""
+        # By then the last training has ended on all nodes of the base; on a replica it may hang.
         if not peer.is_base or peer.generation or not (self.state == "failed" or self.is_finished):
             return False
         others = (self.peers[node] for node in self.members if node in self.peers and node != peer.node)
-        return not any(one.is_base and self._works_on(one.node) for one in others)
+        return not any(one.is_base and self._still_works(one.node) for one in others)
 
-    def _be_ready_for_next(self) -> None:
+    def _prepare_next_training(self) -> None:
         self.state, self.members, self.why = "waiting", (), "another training begins"
         for one in self.peers.values():
             if not one.is_base and not one.waits:
                 self._send(one.node, leave=True)
 
     def notice(self, node: str, now: float) -> None:
-        """Take in that the node is to be given back."""
+        """Handle the notice that the node will be reclaimed."""
         peer = self.peers[node]
         if peer.leaves:
             return
@@ -129,11 +136,11 @@ class CoordinatedRun:
         elif node not in self.members or self.state == "failed":
             self._send(node, leave=True)
         elif not self.is_over:  # a run that is over ends its processes by itself
-            wanted = tuple(one for one in self._wanted() if one != node)
-            self._ask(wanted, self._save_s, now, f"{node} has to leave")
+            wanted = tuple(one for one in self._members_to_be() if one != node)
+            self._order_save(wanted, self._save_s, now, f"{node} has to leave")
 
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
-        """Take in a message of a process of the training."""
+        """Handle a message of a process of the training."""
         peer, what = self.peers[node], words.get("what")
         if whole_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
             return
@@ -144,7 +151,7 @@ class CoordinatedRun:
         if what == "noticed":
             peer.noticed = True
             if not self.asked and not self.is_over:
-                self._ask(self._wanted(), None, now, "the coordinator restarted while all saved")
+                self._order_save(self._members_to_be(), None, now, "the coordinator restarted while all saved")
         elif what == "saved":
             peer.saved.add(whole_of(words, "local_rank", high=1 << 16))
             self.saved_step = step
@@ -154,47 +161,49 @@ class CoordinatedRun:
             self.step = step
         self.steps.saw(step, now)
         self.consumed = self.consumed if consumed is None else consumed
-        if self.state == "forming" and self.is_steerable:  # each node that may be stopped reports so itself
+        if self.state == "forming" and self.is_steerable:  # each stoppable node reports so
             self.state = "running"
             self.deadlines.pop("start", None)
             self.up_s = now - self.rest_at if self.rest_at else None
         self._gather_if_saved(now)
 
     def over(self, node: str, how: str, now: float) -> None:
-        """Take in that the node's processes ended: done or failed."""
+        """Handle the end of the node's processes: `done` or `failed`."""
         peer = self.peers[node]
         peer.over = how
         if self.target:
             self._send(node, restart=peer.generation)
-        elif how == "done" and not (self.asked and peer.noticed):  # an end after a save on demand is no end of the run
+        elif how == "done" and not (
+            self.asked and peer.noticed
+        ):  # after a requested save, an end is not the training's end
             if self.state != "done":
                 self.deadlines["finish"] = now + FINISH_S
             self.state, self.why, self.trained = "done", "the training is done", True
-            self._judge_if_finished()
+            self._send_verdicts_if_finished()
             for waiting in [one.node for one in self.peers.values() if one.waits]:
                 self._send(waiting, leave=True)
         elif self.is_over:
-            self._judge_if_finished()
-        elif how == "failed" and "verdict" not in self.deadlines:  # a lost node may be the cause: wait for word of it
+            self._send_verdicts_if_finished()
+        elif how == "failed" and "verdict" not in self.deadlines:  # a lost node may be the cause: wait for its loss
             self.failed_first = node
             self.deadlines["verdict"] = now + VERDICT_S
         self._gather_if_saved(now)
 
     def lost(self, node: str, now: float) -> None:
-        """Take in that the connection of the node's agent is lost: the agent ended, or the node died."""
+        """Handle the loss of the node's agent: the agent ended, or the node died."""
         peer = self.peers.pop(node, None)
         if self.is_over and not self.peers:
             self.state, self.members, self.why = "waiting", (), "all agents are gone"
             self.deadlines.pop("finish", None)
         elif self.is_over:
-            self._judge_if_finished()
+            self._send_verdicts_if_finished()
         elif peer is not None:
-            self._lose(node, now, "was lost")
+            self._on_lost_node(node, now, "was lost")
 
     def order(self, words: Mapping[str, Any], now: float) -> None:
-        """Take in the head's order for a new generation with these members.
+        """Handle the head's order for a new generation with these members.
 
-        An order for no newer generation is ignored; one with the present members calls off the change under way. A
+        Only an order for a newer generation counts; with the present members it cancels the change under way. A
         `patient` order waits for the save and stops no process before it.
         """
         generation = whole_of(words, "generation", high=1 << 31, default=self.generation + 1)
@@ -204,12 +213,12 @@ class CoordinatedRun:
         if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
             return
         if grace_s > 0 and set(wanted) == set(self.members):
-            self._call_off(why)
+            self._cancel_change(why)
             return
         self.next_generation = generation
         if grace_s > 0:
             waits = words.get("patient") is True and not self._is_stoppable
-            self._ask(wanted, None if waits else grace_s, now, why)
+            self._order_save(wanted, None if waits else grace_s, now, why)
         else:
             self._gather(wanted, now, why)
 
@@ -222,17 +231,17 @@ class CoordinatedRun:
             for node in self.peers:
                 self._send(node, fail=self.why)
         if self.is_over:
-            self._tick_over(late)
+            self._tick_after_end(late)
             return
-        if "lost" in late and (self.missing or self._torn):
+        if "lost" in late and (self.missing or self._first_behind):
             self._go_on_with_those_here(now)
         elif "save" in late and self.asked:
-            self._end_save(now)
+            self._on_save_deadline(now)
         elif "gather" in late and self.target:
             here = tuple(node for node in self.target if node in self.peers and self.peers[node].waits)
             self._gather(here, now, "some nodes did not stop their processes in time")
         elif "verdict" in late and not self.target:
-            self._rule(now)
+            self._rule_on_failure(now)
         elif "start" in late and self.state == "forming":
             self.state = "running"
 
@@ -255,7 +264,7 @@ class CoordinatedRun:
 
     @property
     def is_steerable(self) -> bool:
-        """Whether the processes ask when to save, or may be stopped at any time; if not, growing loses their work."""
+        """Whether the processes ask when to save, or may be stopped at any time; otherwise a change loses work."""
         return self.asks or self._is_stoppable
 
     @property
@@ -277,10 +286,10 @@ class CoordinatedRun:
 
     # Changes of generation
 
-    def _ask(self, members: tuple[str, ...], grace_s: float | None, now: float, why: str) -> None:
-        """Ask all ranks to save, for a next generation of these members.
+    def _order_save(self, members: tuple[str, ...], grace_s: float | None, now: float, why: str) -> None:
+        """Ask all ranks to save, before the next generation with these members.
 
-        `grace_s` None means no hurry: no process is stopped before the save, as long as one can be expected.
+        With `grace_s` None the change can wait `PATIENCE_S` for the save.
         """
         self.presses = (self.presses and self.asked) or grace_s is not None
         until = now + (PATIENCE_S if grace_s is None else grace_s)
@@ -292,16 +301,18 @@ class CoordinatedRun:
                 self._send(node, asked=self.generation)
         self._gather_if_saved(now)
 
-    def _end_save(self, now: float) -> None:
-        """End the wait for the save: go on without, or call off the change if it can wait and no save has begun."""
+    def _on_save_deadline(self, now: float) -> None:
+        """At the deadline of the save: stop the processes, or cancel a change that can wait if no save has begun."""
         if not (self.presses or self.begins_to_save):
-            self._call_off("no rank reached the end of a step")
+            self._cancel_change("no rank reached the end of a step")
             return
         slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
-        self._gather(self._wanted(), now, f"{', '.join(slow) or 'no node'} did not save in time: went on without")
+        self._gather(
+            self._members_to_be(), now, f"{', '.join(slow) or 'no node'} did not save in time: went on without"
+        )
 
-    def _call_off(self, why: str) -> None:
-        """Call the change off: all train on, or if ranks have begun to save, all save and begin again unchanged."""
+    def _cancel_change(self, why: str) -> None:
+        """Cancel the change: all ranks train on; if a save has begun, all save and restart with the present members."""
         if not self.asked or any(self.peers[node].leaves for node in self.members if node in self.peers):
             return
         self.next_members, self.why = self.members, why
@@ -315,13 +326,13 @@ class CoordinatedRun:
         if self.asked and all(node in self.peers and self.peers[node].is_at_rest for node in self.members):
             self.saved_s = now - self.asked_at
             self.steps.saved(self.saved_s)
-            self._gather(self._wanted(), now, self.why)
+            self._gather(self._members_to_be(), now, self.why)
 
     def _gather(self, wanted: Iterable[str], now: float, why: str) -> None:
-        """Begin the next generation: stop the processes that run, and send away nodes that have to leave."""
+        """Begin the next generation: stop running processes, and send away nodes that must leave."""
         self.why, self.rest_at = why, now
-        here = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
-        chosen = fitting([peer for peer in here if not peer.leaves], self.base, self.sizes)
+        peers = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
+        chosen = fitting([peer for peer in peers if not peer.leaves], self.base, self.sizes)
         begins = not self.target
         if begins and self.state != "waiting":
             busy = [node for node in self.members if node in self.peers and not self.peers[node].waits]
@@ -335,7 +346,7 @@ class CoordinatedRun:
             self._stop_all()
             return
         if not chosen:
-            self._pause(why, now)
+            self._wait_for_nodes(why, now)
             return
         if begins and self.state != "waiting":
             self.generation = max(self.generation + 1, self.next_generation)
@@ -354,18 +365,18 @@ class CoordinatedRun:
             if peer.leaves:
                 self._send(node, leave=True)
 
-    def _pause(self, why: str, now: float) -> None:
+    def _wait_for_nodes(self, why: str, now: float) -> None:
         self.target, self.next_members, self.members = (), None, ()
         self.state, self.generation = "waiting", self.generation + 1
-        self.why = f"{why}; {self._lack(self.peers.values())}"
+        self.why = f"{why}; {self._why_too_few(self.peers.values())}"
         self.deadlines["waiting"] = now + WAITING_S
         self._stop_all()
         self._form_if_ready(now)
 
     def _form_if_ready(self, now: float) -> None:
-        """Form the generation once, when all nodes that belong to it wait."""
+        """Form the generation if all its nodes wait."""
         if self.state == "waiting":
-            self._first(now)
+            self._form_from_waiting(now)
         elif self.target and all(node in self.peers and self.peers[node].waits for node in self.target):
             ranked = in_order(self.peers[node] for node in self.target)
             self.members, self.target = tuple(peer.node for peer in ranked), ()
@@ -373,20 +384,20 @@ class CoordinatedRun:
             self.deadlines["start"] = now + START_S
             self.step = None
             master = ranked[0]
-            round_of = {"generation": self.generation, "world": len(ranked), "members": list(self.members)}
+            common = {"generation": self.generation, "world": len(ranked), "members": list(self.members)}
             for rank, peer in enumerate(ranked):
                 peer.waits, peer.generation = False, self.generation
                 peer.forget_generation()
-                form = {**round_of, "rank": rank, "address": master.address, "port": master.port}
+                form = {**common, "rank": rank, "address": master.address, "port": master.port}
                 self._send(peer.node, form=form)
 
-    def _first(self, now: float) -> None:
-        """Form a generation from nothing: of the base's nodes, or later of any nodes with one of the base's."""
+    def _form_from_waiting(self, now: float) -> None:
+        """Form a generation from waiting nodes: the first of base nodes only, others with at least one base node."""
         ready = [one for one in self.peers.values() if one.waits and not one.leaves]
         ready = [one for one in ready if one.is_base or (self.generation and not self.trained)]
         if len(ready) < self.base or not any(one.is_base for one in ready):
             self.deadlines.setdefault("waiting", now + FIRST_S)
-            self.why = self._lack(ready)
+            self.why = self._why_too_few(ready)
             return
         chosen = fitting(ready, self.base, self.sizes)
         self.generation += 1
@@ -399,44 +410,42 @@ class CoordinatedRun:
         peer = self.peers.get(node)
         return peer is not None and (peer.is_base or not self.trained)
 
-    def _lack(self, here: Iterable[Peer]) -> str:
+    def _why_too_few(self, here: Iterable[Peer]) -> str:
         nodes = list(here)
         if len(nodes) >= self.base and not any(peer.is_base for peer in nodes):
             return "none of the base's own nodes has joined: waiting for one"
         return f"{len(nodes)} of at least {self.base} nodes have joined: waiting for more"
 
-    def _wanted(self) -> tuple[str, ...]:
+    def _members_to_be(self) -> tuple[str, ...]:
         return self.members if self.next_members is None else self.next_members
 
     def _survivors(self) -> tuple[str, ...]:
-        wanted = self.target or self._wanted()
+        wanted = self.target or self._members_to_be()
         return tuple(node for node in wanted if node in self.peers and node not in self.missing)
 
-    def _lose(self, node: str, now: float, how: str) -> None:
+    def _on_lost_node(self, node: str, now: float, how: str) -> None:
         if node in self.target:
             self._gather(tuple(one for one in self.target if one != node), now, f"{node} {how}")
         elif node in self.members:
             self.missing.add(node)
             self.deadlines.setdefault("lost", now + LOST_S)
 
-    def _begin_if_torn(self, now: float) -> None:
-        """Begin the next generation if a member does not run the present one.
-
-        Its launcher was restarted, or the coordinator was while it gathered the members. Wait first for missing members
-        until they join or are given up.
-        """
-        if self._torn and not self.missing:
+    def _begin_if_behind(self, now: float) -> None:
+        """Begin the next generation if a member does not run the present one; first wait for missing members."""
+        if self._first_behind and not self.missing:
             self._go_on_with_those_here(now)
-        elif self._torn:
+        elif self._first_behind:
             self.deadlines.setdefault("lost", now + LOST_S)
 
     def _go_on_with_those_here(self, now: float) -> None:
         lost = ", ".join(sorted(self.missing))
-        self._gather(self._survivors(), now, f"lost {lost}" if lost else f"{self._torn} started its processes again")
+        self._gather(
+            self._survivors(), now, f"lost {lost}" if lost else f"{self._first_behind} started its processes again"
+        )
 
     @property
-    def _torn(self) -> str:
-        """The first member that does not run the generation; empty if all do, or stop for the next one."""
+    def _first_behind(self) -> str:
+        """The first member that does not run the present generation; empty if none, or if a new one forms."""
         if self.target or self.state not in ("running", "saving", "forming"):
             return ""
         here = (node for node in self.members if node in self.peers)
@@ -447,43 +456,43 @@ class CoordinatedRun:
         if self.missing:
             self.deadlines["lost"] = now + RESTORE_S
 
-    def _rule(self, now: float) -> None:
-        """Rule on failed processes: go on without a lost node or a replica that failed first; else the run fails."""
+    def _rule_on_failure(self, now: float) -> None:
+        """Rule on failed processes: continue without a lost node or a replica that failed first; else the run fails."""
         first = self.peers.get(self.failed_first)
-        if self.missing:  # also after the coordinator's own restart: a node that is not back is the likelier cause
+        if self.missing:  # after the coordinator's restart, too: a node that is not back is the likelier cause
             self._go_on_with_those_here(now)
         elif first is not None and not first.is_base and first.over == "failed":
             first.leaves = True
             self._gather(self._survivors(), now, f"the processes of replica {first.node} failed: goes on without")
         else:
             self.state, self.why = "failed", "processes failed and no node was lost"
-            self._judge()
+            self._send_verdicts()
             for peer in self.peers.values():
                 self._stop_if_saved(peer)
 
     def _stop_if_saved(self, peer: Peer) -> None:
-        """Stop a peer that saved and would wait for a generation that does not come."""
+        """Stop a peer that saved: it waits for a next generation, which does not come."""
         if peer.saved and peer.is_at_rest and not peer.over:
             self._send(peer.node, restart=peer.generation)
 
-    def _tick_over(self, late: Iterable[str]) -> None:
+    def _tick_after_end(self, late: Iterable[str]) -> None:
         if "lost" in late:
             self.missing.clear()
         if {"lost", "finish"} & set(late):
-            self._judge_if_finished()
+            self._send_verdicts_if_finished()
 
-    def _judge_if_finished(self) -> None:
-        """Send the verdicts once no node works any more: after the first node is done, others may still write."""
-        if not any(self._works_on(node) for node in self.members):
+    def _send_verdicts_if_finished(self) -> None:
+        """Send the verdicts when no node works any more: others may still write after the first one is done."""
+        if not any(self._still_works(node) for node in self.members):
             self.deadlines.pop("finish", None)
         if "finish" not in self.deadlines:
-            self._judge()
+            self._send_verdicts()
 
-    def _works_on(self, node: str) -> bool:
+    def _still_works(self, node: str) -> bool:
         peer = self.peers.get(node)
         return node in self.missing if peer is None else not (peer.over or peer.waits)
 
-    def _judge(self) -> None:
+    def _send_verdicts(self) -> None:
         for node, peer in self.peers.items():
             if peer.over:
                 self._send(node, verdict=peer.over)

@@ -21,26 +21,30 @@ from steward.elastic.run import CoordinatedRun
 from steward.model.proof import is_proof, proof
 
 SILENT_S = 5.0
+"""An agent that is silent for this long counts as lost."""
 BEAT_S = 1.0
 HELLO_S = 10.0
+"""How long an agent may take for its hello and proof."""
 IDLE_S = 600.0
+"""The coordinator ends after this time without any connected agent."""
 SAY_AGAIN_S = 5.0
+"""The interval of reports without news to the head."""
 _TICK_S = 0.05
 _MAX_UNSENT = 1 << 20
-_MOST_UNPROVED = 256
-"""Connections without a proof yet, which any host of the network can open: each more drops the oldest."""
+_MAX_UNPROVED = 256
+"""The most connections without a proof, which any host of the network can open; beyond, the oldest is dropped."""
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
 
 
 class Coordinator:
-    """The server of a run: takes in messages and time, and sends the run's lines to its agents."""
+    """The server of a run: hands messages and the time to the run, and sends the run's lines to its agents."""
 
     def __init__(self, name: str, run: CoordinatedRun, folder: Path, token: str, *, silent_s: float = SILENT_S) -> None:
         self.name, self.run, self.folder, self.token, self.silent_s = name, run, folder, token, silent_s
         self.sign = hashlib.sha256(token.encode()).hexdigest()
-        """Marks the state file as this run's; each run of a job has a token of its own."""
+        """The sign of this run in the state file; each run of a job has its own token."""
         self.lines: dict[str, asyncio.StreamWriter] = {}
         self.relays: set[asyncio.StreamWriter] = set()
         self.unproved: dict[asyncio.StreamWriter, None] = {}
@@ -50,11 +54,9 @@ class Coordinator:
         self.heard_at = time.monotonic()
 
     async def serve(self, host: str, port: int, stopped: asyncio.Event, listening: socket.socket | None = None) -> None:
-        """Serve until `stopped`, or until no agent has been connected for long; without a host, at all addresses.
+        """Serve until `stopped`, or until no agent was connected for `IDLE_S`; write the address file at the start.
 
-        `listening` is a socket that listens already, in place of host and port.
-
-        The address file is written when the server listens.
+        Without a host listen at all addresses. `listening` is a socket that listens already, in place of host and port.
         """
         relay = self.folder / "relay.sock"
         relay.unlink(missing_ok=True)
@@ -66,7 +68,7 @@ class Coordinator:
             agents = await asyncio.start_unix_server(self.hear_relay, f"{relay}.tmp", limit=MAX_LINE)
         finally:
             os.umask(before)
-        relay.with_name(f"{relay.name}.tmp").rename(relay)  # no name before the socket listens
+        relay.with_name(f"{relay.name}.tmp").rename(relay)  # the name appears when the socket listens
         _write(self.folder / "address", f"{host} {members.sockets[0].getsockname()[1]}\n")
         async with members, agents:
             await self.turn(stopped)
@@ -90,16 +92,16 @@ class Coordinator:
                 await asyncio.wait_for(stopped.wait(), _TICK_S)
 
     def send_away(self) -> None:
-        """Tell all agents that the coordinator ends, and replicas to leave if the base is gone."""
-        # While one of the base's own nodes is here, its job may go on, and the run with it under another coordinator.
+        """Tell the agents that the coordinator ends; if no base node is connected, tell them to leave."""
+        # While a base node is connected, its job may go on, and the run with the job under another coordinator.
         is_over = not any(peer.is_base for peer in self.run.peers.values())
         self.run.out += [(node, {"leave": True} if is_over else {"ends": True}) for node in self.run.peers]
         self.flush()
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one of torchrun's agents; hang up on who does not prove to know the token."""
+        """Serve one of torchrun's agents; hang up on a peer that does not prove that it knows the token."""
         self.unproved[writer] = None
-        if len(self.unproved) > _MOST_UNPROVED:
+        if len(self.unproved) > _MAX_UNPROVED:
             oldest = next(iter(self.unproved))
             del self.unproved[oldest]
             oldest.transport.abort()
@@ -133,22 +135,22 @@ class Coordinator:
         return hello
 
     def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
-        """Let an agent join and return its node; empty for a second agent of a node whose first is connected."""
+        """Let an agent join and return its node; empty: refused, because another agent of the node takes part."""
         peer, members = peer_of(hello), nodes_of(hello, "members")
         known = self.run.peers.get(peer.node)
         if known is not None and (known.agent != peer.agent or not peer.agent) and (known.is_base or not peer.is_base):
             _send(writer, {"refused": f"another agent of node {peer.node} takes part"})
-            return ""  # two agents that replace each other would never end
+            return ""  # or both would replace each other for ever
         if before := self.lines.pop(peer.node, None):
             before.close()
         self.lines[peer.node] = writer
         self.run.join(peer, members, time.monotonic())
-        _send(writer, {"beat": True})  # shows the agent that a coordinator is there
+        _send(writer, {"beat": True})  # shows the agent that a coordinator answers
         self.flush()
         return peer.node
 
     def take(self, node: str, line: Line) -> None:
-        """Take in one line of an agent: it waits, has to leave, a process spoke, or its processes ended."""
+        """Handle one line of an agent: `wait`, `notice`, `over`, or a message of its processes."""
         now = time.monotonic()
         if "wait" in line:
             self.run.wait(node, line, now)
@@ -162,7 +164,7 @@ class Coordinator:
             self.flush()
 
     async def hear_relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve Steward's agent on this node: orders in, states out. The socket's mode controls access."""
+        """Serve Steward's agent on this node: take orders, send the run's state. The socket's mode controls access."""
         self.relays.add(writer)
         _send(writer, {"run": self.name, **word_of(self.run)})
         try:
@@ -200,10 +202,10 @@ class Coordinator:
         kept = json.dumps({"run": self.sign, **words})
         if kept != self.kept:
             self.kept = kept
-            _quietly(lambda: _write(self.folder / "state.json", kept))
+            _log_failure_of(lambda: _write(self.folder / "state.json", kept))
 
     def restore(self) -> None:
-        """Load the state of an earlier coordinator of this run, and give its members a moment to come back."""
+        """Load the state of an earlier coordinator of this run, and wait a while for its members to come back."""
         try:
             kept = _line_of((self.folder / "state.json").read_bytes())
             generation, members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
@@ -213,7 +215,7 @@ class Coordinator:
             _log.warning("cannot read the saved state %s: %s", self.folder / "state.json", error)
             return
         if kept.get("run") != self.sign:
-            return  # of an earlier run of the job, before its requeue
+            return  # the state of the job's run before its requeue
         self.run.generation, self.run.members, self.run.trained = generation, members, kept.get("trained") is True
         if generation and members:
             self.run.state, self.run.why = "running", "the coordinator restarted"
@@ -251,13 +253,13 @@ def _line_of(line: bytes) -> Line:
 
 
 def _send(writer: asyncio.StreamWriter, line: Line) -> None:
-    """Send the line, unless the peer does not read its lines: such a peer is given up soon."""
+    """Send the line; drop it if the peer does not read its lines."""
     if not writer.is_closing() and writer.transport.get_write_buffer_size() < _MAX_UNSENT:
         writer.write(json.dumps(line).encode() + b"\n")
 
 
-def _quietly(write: Callable[[], None]) -> None:
-    """Write, and only log a failure: a full disk costs the state for a restart, never the run."""
+def _log_failure_of(write: Callable[[], None]) -> None:
+    """Write; only log a failure, because a full disk must not end the run."""
     try:
         write()
     except OSError as error:

@@ -37,13 +37,13 @@ def latest_checkpoint(folder: "str | os.PathLike[str]", pattern: str = "*") -> P
     """
     try:
         with os.scandir(folder) as entries:
-            found = [key for entry in entries if fnmatch.fnmatch(entry.name, pattern) and (key := _key(entry))]
+            found = [key for entry in entries if fnmatch.fnmatch(entry.name, pattern) and (key := _sort_key(entry))]
     except (OSError, TypeError, ValueError):
         return None
     return Path(max(found)[-1]) if found else None
 
 
-def _key(entry: "os.DirEntry[str]") -> tuple[int, float, str] | None:
+def _sort_key(entry: "os.DirEntry[str]") -> tuple[int, float, str] | None:
     """Return (step, mtime, path), the greatest for the newest; None if the entry is no complete checkpoint."""
     try:
         if _DRAFT.search(entry.name) or entry.name in MARKERS or entry.is_symlink():

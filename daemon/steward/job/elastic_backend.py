@@ -1,7 +1,7 @@
-"""The entry that torchrun finds under the name `steward` in the entry points `torchrun.handlers`.
+"""The rendezvous backend `steward` as torchrun finds it: an entry point of the group `torchrun.handlers`.
 
 Every process that imports torch.distributed's launcher loads this module, training processes too, while torch is half
-imported. So this module imports torch only when a handler is made.
+imported. So this module imports torch only when torchrun makes a rendezvous handler.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,6 @@ def handler() -> Callable[[Any], Any]:
 
 
 def _create(parameters: Any) -> Any:
-    from steward.job.rendezvous import create  # noqa: PLC0415 - torch, which only torchrun's own agent has whole by now
+    from steward.job.rendezvous import create  # noqa: PLC0415 - imports torch
 
     return create(parameters)

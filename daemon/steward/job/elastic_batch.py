@@ -28,7 +28,8 @@ class BatchPlan:
     rank: int
     start: int  # where this rank's share begins in the global batch
     local_batch: int
-    micro_batches: tuple[int, ...]  # sizes, one a forward and backward pass; the last may be empty on a rank with less
+    micro_batches: tuple[int, ...]
+    """The size for each forward and backward pass; the last may be 0 on a rank with a smaller share."""
     loss_scale: float
     even: bool
 
@@ -81,9 +82,9 @@ def _cut(local: int, passes: int) -> tuple[int, ...]:
 
 
 def scale_config(source: "str | Path | Mapping[str, Any]", nodes: int) -> dict[str, Any]:
-    """Return the options for this size: those of `default`, overridden by those of the size.
+    """Return the options for this number of nodes: those of `default`, overridden by those of the number.
 
-    `source` is a mapping, or a JSON or TOML file, of tables named by their number of nodes; inner tables are merged.
+    `source` is a mapping, or a JSON or TOML file, of tables named by a number of nodes; inner tables are merged.
     """
     tables = source if isinstance(source, Mapping) else _read(Path(source))
     wrong = [name for name in tables if name != "default" and not str(name).isdigit()]
@@ -127,19 +128,19 @@ class ElasticSampler:
         self.plan = plan
         self.seed = seed
         self.consumed_samples = consumed_samples
-        self._is_out = False
+        self._is_given_out = False
 
     def __iter__(self) -> Iterator[list[int]]:
         while True:
             self.step_done()
-            self._is_out = True
+            self._is_given_out = True
             yield self.indexes()
 
     def step_done(self) -> None:
         """Count the batch that was given out as consumed. A second call does nothing."""
-        if self._is_out:
+        if self._is_given_out:
             self.consumed_samples += self.plan.global_batch
-            self._is_out = False
+            self._is_given_out = False
 
     def indexes(self) -> list[int]:
         """Return this rank's indexes of the global batch that begins at `consumed_samples`."""
@@ -147,7 +148,7 @@ class ElasticSampler:
         return [sample_at(number, self.length, self.seed) for number in range(start, start + self.plan.local_batch)]
 
     def micro_batches(self) -> list[list[int]]:
-        """Return the same indexes, cut into the plan's micro batches."""
+        """Return `indexes()` cut into the plan's micro batches."""
         indexes, cut, at = self.indexes(), [], 0
         for size in self.plan.micro_batches:
             cut.append(indexes[at : at + size])

@@ -1,7 +1,7 @@
 """The connection from one of torchrun's agents to its run's coordinator, held by a thread. Standard library only.
 
-The link fails open: while no coordinator answers, torchrun works as it does alone. A base without the address of a
-coordinator trains on the nodes of its own job.
+The link fails open: while no coordinator answers, torchrun works as it does without Steward. A base that was given no
+coordinator's address trains on the nodes of its own job.
 """
 
 import contextlib
@@ -26,20 +26,23 @@ from steward.model.proof import is_proof, proof
 
 BEAT_S = 1.0
 PROOF_S = 5.0
+"""How long the coordinator may take to prove its identity."""
 SILENT_S = 10.0
+"""A coordinator that is silent for this long counts as lost."""
 AGAIN_S = 0.5
+"""The pause between two tries to connect."""
 AWAY_S = 45.0
-"""How long to expect a coordinator back; processes that end meanwhile may do so because of another node."""
+"""How long to wait for a lost coordinator; meanwhile the end of processes, perhaps due to a lost node, is not final."""
 ORPHANED_S = 3.0
-"""How long after a coordinator announced its end, without another one, the base and its run count as over."""
-DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
-"""A prefix for a command that must ignore the signals that Slurm sends to all processes of a preempted job."""
+"""How long a successor may take after a coordinator announced its end; then a node that must leave does so unsaved."""
+IGNORE_SIGNALS = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
+"""A prefix that has a command ignore the signals that Slurm sends to all processes of a preempted job."""
 _UNLED_PORTS = range(20_000, 32_000)
-"""The ports for a base without a coordinator: below those that the kernel gives to connections by itself."""
-_LOOK_S = 0.02
-_MOST_WORDS = 256
-_MOST_FOLDER = 60
-_MOST_PROOF = 4096
+"""The ports for a base without a coordinator, below the kernel's ephemeral ports."""
+_POLL_S = 0.02
+_MAX_WORDS = 256
+_MAX_FOLDER = 60
+_MAX_PROOF = 4096
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
@@ -64,8 +67,8 @@ def own_address(env: Mapping[str, str]) -> str:
 
 
 def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
-    """Return the coordinator's host and port; without one, port 0 of the host on which `srun` was started."""
-    # That is the batch host, which is the job's first node.
+    """Return the coordinator's host and port; port 0 of the job's first node if there is no coordinator."""
+    # `srun` is started on the batch host, which is the first node.
     host, _, port = env.get("STEWARD_ELASTIC_ADDRESS", "").rpartition(":")
     if port:
         return host.strip("[]"), int(port)
@@ -74,7 +77,7 @@ def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
 
 def unled_port(run: str, led: int) -> int:
     """Return the port at which a base's nodes train without a coordinator, the same on all of them."""
-    # Never the coordinator's port `led`: nodes that still dial it there would be taken for ranks of the training.
+    # Never the coordinator's port `led`: nodes that still dial that port would be taken for ranks of the training.
     port = _UNLED_PORTS[zlib.crc32(f"{run} {led}".encode()) % len(_UNLED_PORTS)]
     return port + (port == led)
 
@@ -84,15 +87,16 @@ def _is_base(env: Mapping[str, str]) -> bool:
 
 
 class CoordinatorLink:
-    """The run as the agent's main thread sees it; the link's own thread keeps it up to date.
+    """A connection to the coordinator, and the run's state by the coordinator's messages.
 
-    `form` is the generation to take part in, `restart` means that the processes of the present one must be stopped,
-    `leave` that this node must leave, and `verdict` is the coordinator's ruling on processes that ended.
+    The agent's main thread reads the state; a thread of the link keeps it up to date. `form` is the layout of the next
+    generation. `restart`: the processes of the present generation must be stopped. `leave`: the coordinator sends this
+    node away. `leaves`: Slurm reclaims this node. `verdict` is the coordinator's ruling on processes that ended.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.run = env["STEWARD_ELASTIC_RUN"]
-        self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_own_folder(env)))
+        self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_job_folder(env)))
         self.hello: Line = {
             "agent": secrets.token_hex(8),
             "node": env.get("STEWARD_ELASTIC_NODE") or env.get("SLURMD_NODENAME") or socket.gethostname(),
@@ -106,17 +110,21 @@ class CoordinatorLink:
         self.generation, self.members = 0, list[str]()
         self.form: Line | None = None
         self.waiting: Line | None = None
+        """The message that this node waits for a generation, repeated on each new connection; None: no wait."""
         self.restart = self.leave = self.leaves = self.connected = False
         self.over = self.verdict = self.fail = ""
+        """How this node's processes ended, the coordinator's ruling on that, and why no generation can form."""
         self.away_since, self.ends_at = float("-inf"), float("inf")
         self.words = list[Line]()
+        """The training's messages of this generation but steps, repeated to a restarted coordinator."""
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
-        self._barred: socket.socket | None = None
-        self._heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._heard.bind(str(self.folder / WORDS))
-        self._heard.setblocking(False)
-        self._thread = threading.Thread(target=self._keep, name="steward-elastic", daemon=True)
+        self._port_guard: socket.socket | None = None
+        """Occupies the coordinator's port while the base trains alone."""
+        self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._inbox.bind(str(self.folder / WORDS))
+        self._inbox.setblocking(False)
+        self._thread = threading.Thread(target=self._stay_connected, name="steward-elastic", daemon=True)
         self._thread.start()
         if self.is_alone and self.hello["first"]:
             text = f"run {self.run} trains on the nodes of its own job only: STEWARD_ELASTIC_ADDRESS is not set"
@@ -125,10 +133,10 @@ class CoordinatorLink:
     # The main thread's part
 
     def wait(self, address: str, port: int, longest_s: float, alone_s: float) -> Line | None:
-        """Return this node's place in the next generation; None if the node must leave.
+        """Return the next generation's layout (this node's rank, the world, rank 0); None if the node must leave.
 
-        A base's node that finds no coordinator for `alone_s`, or knows of none, takes its place in its own job. Raises
-        TimeoutError if no generation forms.
+        A base's node that finds no coordinator for `alone_s`, or was given no address of one, gets the layout of its
+        own job. Raises TimeoutError if no generation forms.
         """
         until = time.monotonic() + longest_s
         alone_at = time.monotonic() + (0.0 if self.is_alone else alone_s)
@@ -137,12 +145,12 @@ class CoordinatorLink:
             self.generation, self.words = 0, []
             self.waiting = {"wait": True, "address": address, "port": port}
             self._send(self.waiting)
-            while self.form is None and not self.leave and not self._goes_unheard:
+            while self.form is None and not self.leave and not self._leaves_unled:
                 if self.fail or time.monotonic() > until:
                     raise TimeoutError(self.fail or f"no generation formed within {longest_s} s")
                 alone_at = time.monotonic() + alone_s if self.connected else alone_at
                 if time.monotonic() >= alone_at and self.hello["role"] == "base":
-                    self.form = self._alone()
+                    self.form = self._unled_layout()
                     break
                 self.changed.wait(0.2)
             self.waiting = None
@@ -152,23 +160,21 @@ class CoordinatorLink:
             return self.form
 
     def notice(self) -> None:
-        """Take in that this node is to be given back, and tell the coordinator, or the next one.
-
-        Takes no lock: signal handlers call this.
-        """
+        """Note that Slurm reclaims this node; the link's thread tells the coordinator, or its successor."""
+        # No lock: signal handlers call this.
         self.leaves = True
 
     def started(self, ranks: int) -> None:
-        """Report that the processes of this generation may be stopped from now on, for a change of size."""
+        """Report that the processes of this generation have started, and may be stopped for a change of size."""
         with self.changed:
-            said = {"what": "started", "generation": self.generation, "ranks": ranks, "stoppable": True}
-            self.words.append(said)
-            self._send(said)
+            message = {"what": "started", "generation": self.generation, "ranks": ranks, "stoppable": True}
+            self.words.append(message)
+            self._send(message)
 
     def ended(self, how: str) -> str:
-        """Report how processes ended, and return what to do: `restart`, `wait`, or their own end (`done`, `failed`)."""
+        """Report how this node's processes ended; return `restart`, `wait`, or how the run ends (`done`, `failed`)."""
         with self.changed:
-            self._hear_words()
+            self._read_inbox()
             if self.over != how:
                 self.over = how
                 self._send({"over": how})
@@ -176,50 +182,51 @@ class CoordinatorLink:
                 return self.verdict  # even if the node must leave: its processes are over for good
             if self.restart or self.is_unwanted:
                 return "restart"
-            return "wait" if self.is_led and not self._goes_unheard else how
+            return "wait" if self.is_led and not self._leaves_unled else how
 
     @property
     def is_led(self) -> bool:
-        """Whether a coordinator answers, or is expected back. Takes no lock: signal handlers ask."""
-        return self.connected or (not self._dials_no_more and time.monotonic() < self.away_since + AWAY_S)
+        """Whether a coordinator is connected, or was within the last `AWAY_S` seconds."""
+        # No lock: signal handlers ask.
+        return self.connected or (not self._stopped_dialling and time.monotonic() < self.away_since + AWAY_S)
 
     @property
     def is_unwanted(self) -> bool:
-        """Whether this node leaves without a save: the coordinator says so, or ended and has no successor."""
-        # Without a coordinator its processes may hang in a collective with ranks that are gone.
-        return self.leave or (self._goes_unheard and time.monotonic() >= self.ends_at + ORPHANED_S)
+        """Whether this node leaves without a save: the coordinator sent it away, or ended and has no successor."""
+        # Without a coordinator this node's processes may hang in a collective with ranks that are gone.
+        return self.leave or (self._leaves_unled and time.monotonic() >= self.ends_at + ORPHANED_S)
 
     @property
-    def _goes_unheard(self) -> bool:
-        """Whether this node must leave while no coordinator is connected: without processes, it need not wait."""
+    def _leaves_unled(self) -> bool:
+        """Whether Slurm reclaims this node while no coordinator is connected."""
         return self.leaves and not self.connected
 
     @property
-    def _dials_no_more(self) -> bool:
+    def _stopped_dialling(self) -> bool:
         return self.is_alone or self._closed.is_set()
 
     def close(self) -> None:
         self._closed.set()
         with self.changed:
             self._drop()
-        if self._barred is not None:
-            self._barred.close()
+        if self._port_guard is not None:
+            self._port_guard.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _alone(self) -> Line:
-        """Return this node's place in the base's job by itself, without a coordinator."""
+    def _unled_layout(self) -> Line:
+        """Return the layout of the base's own job, without a coordinator."""
         # The first node occupies the coordinator's port, so that a late coordinator cannot split the base's nodes.
         self.is_alone = True
         rank, world = (int(os.environ.get(name, "0")) for name in ("SLURM_NODEID", "SLURM_NNODES"))
         host, led = self.address
-        if led and not rank and self._barred is None:
-            self._barred = _barred_port(led)
+        if led and not rank and self._port_guard is None:
+            self._port_guard = _occupied_port(led)
         port = unled_port(self.run, led)
         return {"generation": 1, "rank": rank, "world": max(world, 1), "members": [], "address": host, "port": port}
 
     # The thread's part
 
-    def _keep(self) -> None:
+    def _stay_connected(self) -> None:
         while not self._closed.is_set():
             if not self.is_alone:
                 try:
@@ -228,18 +235,18 @@ class CoordinatorLink:
                     _log.info("the coordinator of run %s does not answer: %s", self.run, error)
                 with self.changed:
                     self._drop()
-            self._rest()
+            self._wait_to_redial()
 
-    def _rest(self) -> None:
-        """Wait until the coordinator may be dialled again, and take in the training's messages meanwhile."""
-        # If messages pile up, the process that sends the next one has to wait.
-        words = select.poll()
-        words.register(self._heard, select.POLLIN)
+    def _wait_to_redial(self) -> None:
+        """Wait until the coordinator may be dialled again, and read the training's messages meanwhile."""
+        # A full socket would block the training's next message.
+        arrivals = select.poll()
+        arrivals.register(self._inbox, select.POLLIN)
         until = time.monotonic() + AGAIN_S
         while (left_s := until - time.monotonic()) > 0 and not self._closed.is_set():
-            if words.poll(left_s * 1000):
+            if arrivals.poll(left_s * 1000):
                 with self.changed:
-                    self._hear_words()
+                    self._read_inbox()
 
     def _talk(self) -> None:
         line, proved = self._dial()
@@ -250,7 +257,7 @@ class CoordinatorLink:
                 if each and each != {"over": ""}:
                     self._send(each)
         buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.leaves
-        while not self._dials_no_more:
+        while not self._stopped_dialling:
             if self.leaves and not told:
                 told = True
                 with self.changed:
@@ -260,7 +267,7 @@ class CoordinatorLink:
                 with self.changed:
                     self._send({"beat": True})
             with self.changed:
-                self._hear_words()
+                self._read_inbox()
             try:
                 if not (came := line.recv(65536)):
                     return
@@ -270,29 +277,29 @@ class CoordinatorLink:
                 continue
             heard_at = time.monotonic()
             *whole, buffer = (buffer + came).split(b"\n")
-            for line_of_it in whole:
-                self._take(json.loads(line_of_it))
+            for text in whole:
+                self._on_line(json.loads(text))
 
     def _dial(self) -> tuple[socket.socket, str]:
-        """Return a connection to the coordinator, which has proved itself, and the proof for our hello."""
+        """Return a connection to the coordinator, which has proved its identity, and the proof for our hello."""
         line = socket.create_connection(self.address, timeout=5)
         try:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             proved = self._prove(line)
-            line.settimeout(_LOOK_S)
+            line.settimeout(_POLL_S)
         except BaseException:
             line.close()
             raise
         return line, proved
 
     def _prove(self, line: socket.socket) -> str:
-        """Return the proof for the hello, once the coordinator has proved itself. Raises OSError and ValueError."""
+        """Return the proof for our hello, once the coordinator has proved its own. Raises OSError and ValueError."""
         # Another user of the node may listen at the coordinator's port.
         mine, heard, until = secrets.token_hex(16), b"", time.monotonic() + PROOF_S
         line.sendall(json.dumps({"nonce": mine}).encode() + b"\n")
         while not heard.endswith(b"\n"):
-            line.settimeout(max(until - time.monotonic(), _LOOK_S))
-            if len(heard) > _MOST_PROOF or time.monotonic() > until or not (came := line.recv(_MOST_PROOF)):
+            line.settimeout(max(until - time.monotonic(), _POLL_S))
+            if len(heard) > _MAX_PROOF or time.monotonic() > until or not (came := line.recv(_MAX_PROOF)):
                 raise ValueError("what listens at its port does not prove that it knows the run's token")
             heard += came
         said = json.loads(heard)
@@ -301,9 +308,9 @@ class CoordinatorLink:
             raise ValueError("what listens at its port does not know the run's token")
         return proof(self._token, "member", mine, theirs)
 
-    def _take(self, line: Line) -> None:
-        """Take in a line of the coordinator. Raises ValueError if it is none."""
-        # Another program may have the coordinator's port by now, even the base's training if another node went alone.
+    def _on_line(self, line: Line) -> None:
+        """Apply a line of the coordinator to the state. Raises ValueError if the line is no JSON object."""
+        # Another program may have the coordinator's port by now, even the training of a base without a coordinator.
         if not isinstance(line, dict):
             raise ValueError("a line is not a JSON object")
         with self.changed:
@@ -315,7 +322,7 @@ class CoordinatorLink:
                 (self.folder / f"resize-{self.generation}").touch()
             elif "unasked" in line and line["unasked"] == self.generation:
                 (self.folder / f"resize-{self.generation}").unlink(missing_ok=True)
-            elif "restart" in line:  # a repeated one may come when those processes are already stopped
+            elif "restart" in line:  # may be repeated when those processes are already stopped
                 self.restart = self.restart or (line["restart"] == self.generation > 0)
             elif line.get("leave"):
                 self.leave = True
@@ -332,26 +339,26 @@ class CoordinatorLink:
         self.restart, self.verdict = False, ""
         os.environ[FOLDER], os.environ[GENERATION] = str(self.folder), str(self.generation)
 
-    def _hear_words(self) -> None:
-        """Take in the messages of the training's processes, in order; saves are kept for a restarted coordinator."""
+    def _read_inbox(self) -> None:
+        """Pass the messages of the training's processes on, and keep all but steps for a restarted coordinator."""
         while True:
             try:
-                words = json.loads(self._heard.recv(65536))
+                words = json.loads(self._inbox.recv(65536))
             except ValueError:
                 continue
             except OSError:
                 return
             if isinstance(words, dict) and "what" in words:
-                if words["what"] != "step" and len(self.words) < _MOST_WORDS and not self._has_heard(words):
+                if words["what"] != "step" and len(self.words) < _MAX_WORDS and not self._is_known(words):
                     self.words.append(words)
                 self._send(words)
 
-    def _has_heard(self, words: Line) -> bool:
-        """Return whether the message is known: a rank that waits repeats that it saved."""
+    def _is_known(self, words: Line) -> bool:
+        """Return whether the message was kept before: a rank that waits repeats that it saved."""
         return any({**words, "at": 0} == {**known, "at": 0} for known in self.words)
 
     def _send(self, line: Line) -> None:
-        """Send a line; the caller holds the lock. The thread notices a broken connection."""
+        """Send a line, or drop a broken connection. The caller holds the lock."""
         if self._socket is None:
             return
         try:
@@ -367,18 +374,18 @@ class CoordinatorLink:
             self._socket = None
 
 
-def _barred_port(port: int) -> socket.socket:
-    """Return a socket that occupies the port without listening: no other program can, and connections are refused."""
+def _occupied_port(port: int) -> socket.socket:
+    """Return a socket that occupies the port without listening, so that connections to the port are refused."""
     bar = socket.socket()
     with contextlib.suppress(OSError):  # another program has the port, or a coordinator that does not answer
         bar.bind(("", port))
     return bar
 
 
-def _own_folder(env: Mapping[str, str]) -> str | None:
-    """Return the job's own folder on this node, removed after the job; else a folder for temporary files."""
-    # The path of a socket holds 107 bytes. None means the default folder for temporary files.
+def _job_folder(env: Mapping[str, str]) -> str | None:
+    """Return the job's own folder on this node, removed after the job; `/tmp` or None (the default) if unusable."""
+    # The path of a socket holds 107 bytes at most.
     job = os.path.dirname(env.get("STEWARD_PROGRESS_FILE", ""))
-    if job and len(job) <= _MOST_FOLDER and os.access(job, os.W_OK | os.X_OK):
+    if job and len(job) <= _MAX_FOLDER and os.access(job, os.W_OK | os.X_OK):
         return job
-    return "/tmp" if len(tempfile.gettempdir()) > _MOST_FOLDER else None
+    return "/tmp" if len(tempfile.gettempdir()) > _MAX_FOLDER else None

@@ -1,8 +1,9 @@
 """A launcher for programs that torchrun does not start: `python -m steward.job.launch [--ranks N] COMMAND [ARG...]`.
 
-On each node of an elastic run the launcher waits for the node's place, starts N processes of the command and, when the
-run changes its size, stops them and starts them again. They get torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE,
-LOCAL_WORLD_SIZE, GROUP_RANK (the node's), GROUP_WORLD_SIZE (nodes), MASTER_ADDR, MASTER_PORT. Standard library only.
+On each node of an elastic run the launcher waits for the node's rank, starts N processes of the command and, when the
+run changes its size, stops them and starts new ones. The processes get torchrun's variables: RANK, LOCAL_RANK,
+WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK (the node's), GROUP_WORLD_SIZE (nodes), MASTER_ADDR, MASTER_PORT. Standard
+library only.
 """
 
 import argparse
@@ -19,22 +20,24 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from steward.job.elastic_link import DEAF, CoordinatorLink, missing, own_address
+from steward.job.elastic_link import IGNORE_SIGNALS, CoordinatorLink, missing, own_address
 
 JOIN_S = 86_400.0
+"""How long a node waits for a generation."""
 ALONE_S = 60.0
+"""How long the base waits for a coordinator before it trains alone."""
 STOP_S = 15.0
 """The time from SIGTERM to SIGKILL."""
 AGAIN_S = 3.0
-"""The time after which a second signal is an order to end."""
-_LOOK_S = 0.02
+"""A second signal later than this ends the launcher; an earlier one belongs to the same preemption."""
+_POLL_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36
 
 Process = subprocess.Popen[bytes]
 
 
 class Launcher:
-    """The launcher of one node. Its processes live for one generation."""
+    """The launcher of one node, which starts new processes of the command in each generation."""
 
     def __init__(self, command: Sequence[str], *, ranks: int, alone_s: float, start_s: float) -> None:
         self.command, self.ranks, self.alone_s, self.start_s = command, ranks, alone_s, start_s
@@ -42,20 +45,21 @@ class Launcher:
         self.address = own_address(os.environ)
         self.is_replica = self.link.hello["role"] == "replica"
         self.noticed_at: float | None = None
+        """When a replica got its first signal."""
         self.ended_by = 0
         self.processes: list[Process] = []
 
     def run(self) -> int:
-        """Run until the end, and return the exit status: 0 if the training is done or the node must leave."""
+        """Run all generations; return the exit status, 0 if the training is done or the node must leave."""
         for number in (signal.SIGTERM, signal.SIGINT, *((signal.SIGUSR1,) if self.is_replica else ())):
-            signal.signal(number, self.hear)
+            signal.signal(number, self.on_signal)
         _adopt_orphans()
         try:
             while True:
-                form = self.link.wait(self.address, _free_port(), JOIN_S, self.alone_s)
-                if form is None:
+                layout = self.link.wait(self.address, _free_port(), JOIN_S, self.alone_s)
+                if layout is None:
                     return 0
-                if (status := self.generation(form)) is not None:
+                if (status := self.generation(layout)) is not None:
                     return status
         except TimeoutError as error:
             print(f"steward: run {self.link.run} cannot go on: {error}", file=sys.stderr, flush=True)
@@ -64,8 +68,8 @@ class Launcher:
             self.stop()
             self.link.close()
 
-    def hear(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: a replica's first one means that Slurm takes its node back; the run goes on without it."""
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal: report a replica's first one, as Slurm reclaims its node; end the launcher on any other."""
         now = time.monotonic()
         if not self.is_replica or not self.link.is_led or now - (self.noticed_at or now) > AGAIN_S:
             self.ended_by = number
@@ -73,9 +77,9 @@ class Launcher:
         self.noticed_at = self.noticed_at or now
         self.link.notice()
 
-    def generation(self, form: dict[str, Any]) -> int | None:
+    def generation(self, layout: dict[str, Any]) -> int | None:
         """Run the generation's processes; return the exit status, or None if they were stopped for the next one."""
-        self.processes = [self.start(form, local) for local in range(self.ranks)]
+        self.processes = [self.start(layout, local) for local in range(self.ranks)]
         how, status, started_at = "", 0, time.monotonic() + self.start_s
         while not (self.link.restart or self.link.leave):
             if not how:
@@ -87,71 +91,73 @@ class Launcher:
                     started_at = float("inf")
             if how and (verdict := self.link.ended(how)) not in ("restart", "wait"):
                 return 0 if verdict == "done" else status or 1
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         self.stop()
         return None
 
-    def start(self, form: dict[str, Any], local: int) -> Process:
-        """Start one process of the command."""
-        place = {
-            "RANK": int(form["rank"]) * self.ranks + local,
+    def start(self, layout: dict[str, Any], local: int) -> Process:
+        """Start the process of the command with this local rank."""
+        variables = {
+            "RANK": int(layout["rank"]) * self.ranks + local,
             "LOCAL_RANK": local,
-            "WORLD_SIZE": int(form["world"]) * self.ranks,
+            "WORLD_SIZE": int(layout["world"]) * self.ranks,
             "LOCAL_WORLD_SIZE": self.ranks,
-            "GROUP_RANK": form["rank"],
-            "GROUP_WORLD_SIZE": form["world"],
-            "MASTER_ADDR": form["address"],
-            "MASTER_PORT": form["port"],
+            "GROUP_RANK": layout["rank"],
+            "GROUP_WORLD_SIZE": layout["world"],
+            "MASTER_ADDR": layout["address"],
+            "MASTER_PORT": layout["port"],
         }
-        env = {**os.environ, **{name: str(value) for name, value in place.items()}}
-        # Slurm sends the signals of a preemption to all processes of a job: a replica's must ignore them.
-        return subprocess.Popen([*(DEAF if self.is_replica else ()), *self.command], env=env, start_new_session=True)
+        env = {**os.environ, **{name: str(value) for name, value in variables.items()}}
+        # Slurm sends the signals of a preemption to all processes of a job: those of a replica must ignore them.
+        return subprocess.Popen(
+            [*(IGNORE_SIGNALS if self.is_replica else ()), *self.command], env=env, start_new_session=True
+        )
 
     def stop(self) -> None:
-        """Stop the processes with their process groups; a replica's, which ignore SIGTERM, at once."""
+        """Stop the process groups: SIGTERM, then SIGKILL; without a wait on a replica, where they ignore SIGTERM."""
         until = time.monotonic() + (0.0 if self.is_replica else STOP_S)
         _signal(self.processes, signal.SIGTERM)
         while time.monotonic() < until and any(process.poll() is None for process in self.processes):
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         _signal(self.processes, signal.SIGKILL)
         for process in self.processes:
             process.wait()
         self.processes = []
-        _end_family()
+        _end_descendants()
 
 
 def _adopt_orphans() -> None:
-    """Make orphans of our processes our own children, instead of init's."""
+    """Have the kernel make orphans among our descendants our children, instead of init's."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _end_family() -> None:
-    """End all processes below ours, which must not use the GPUs beside those of the next generation."""
-    # A program may give the processes that it starts sessions of their own.
+def _end_descendants() -> None:
+    """Kill all our descendants."""
+    # A program may start processes in other sessions, which would keep the GPUs from the next generation.
     until = time.monotonic() + STOP_S
-    while (family := _family()) and time.monotonic() < until:
-        for pid in family:
+    while (pids := _descendants()) and time.monotonic() < until:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
-def _family() -> list[int]:
-    """Return all processes that we started, and their descendants."""
+def _descendants() -> list[int]:
+    """Return the process ids of all our descendants."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             parent = int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(folder.name))
-    found, at = list[int](), [os.getpid()]
-    while at:
-        born = children.get(at.pop(), [])
+    found, parents = list[int](), [os.getpid()]
+    while parents:
+        born = children.get(parents.pop(), [])
         found += born
-        at += born
+        parents += born
     return found
 
 
@@ -170,13 +176,13 @@ def _status(codes: Sequence[int | None]) -> int:
 
 
 def _free_port() -> int:
-    """Return a free port for MASTER_PORT, where the training listens if this is the first node."""
-    with socket.socket() as tried:
-        tried.bind(("", 0))
-        return int(tried.getsockname()[1])
+    """Return a free port: the MASTER_PORT of the generation if this node is its first."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m steward.job.launch", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--ranks", type=int, default=1, metavar="N", help="processes of the command on each node")
     parser.add_argument(
@@ -189,12 +195,12 @@ def main(words: Sequence[str] | None = None) -> int:
         help="seconds after which a program that does not report to Steward counts as started (default: 5 minutes)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
-    asked = parser.parse_args(words)
-    if asked.ranks < 1 or not asked.command:
+    options = parser.parse_args(argv)
+    if options.ranks < 1 or not options.command:
         parser.error("name a command, and at least one process of it")
     if name := missing(os.environ):
         parser.error(f"{name} is not in the environment: submit with `sbatch --elastic=SIZES` where Steward runs")
-    return Launcher(asked.command, ranks=asked.ranks, alone_s=asked.alone_s, start_s=asked.start_s).run()
+    return Launcher(options.command, ranks=options.ranks, alone_s=options.alone_s, start_s=options.start_s).run()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """torchrun's rendezvous backend `steward`: `torchrun --rdzv-backend=steward`. The only part that imports torch.
 
-The coordinator decides which nodes take part. torchrun restarts its processes, without counting a restart, when it sees
-that nodes wait to join: so a new generation is shown to it as a waiting node. Processes that end while the run changes
-its size, or because another node died, did not fail: their result is held until the coordinator rules on it.
+The coordinator decides which nodes take part. torchrun restarts its processes, without counting a restart, when nodes
+wait to join: so this backend reports a new generation to torchrun as a waiting node. Processes that end while the run
+changes its size, or because another node died, did not fail: their result is held until the coordinator's verdict.
 """
 
 import os
@@ -24,16 +24,15 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
 )
 
-from steward.job.elastic_link import DEAF, CoordinatorLink, missing, own_address
+from steward.job.elastic_link import IGNORE_SIGNALS, CoordinatorLink, missing, own_address
 
 JOIN_TIMEOUT_S = 86_400
 ALONE_S = 60
-_watched: list[bool] = []
+_patched: list[bool] = []
 EXIT_S = 10
-"""How long to wait for other agents once the coordinator has said that all processes are done: torchrun itself waits
-minutes for an agent that is gone."""
+"""How long torchrun waits for its other agents once the coordinator has sent the verdict, instead of minutes."""
 AGAIN_S = 3.0
-"""The time after which a second signal is an order to end, as torchrun has it."""
+"""A second signal later than this ends torchrun; an earlier one belongs to the same preemption."""
 
 
 def create(parameters: RendezvousParameters) -> RendezvousHandler:
@@ -43,8 +42,8 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
             f"--rdzv-backend=steward: {name} is not in the environment. "
             "Submit with `sbatch --elastic=SIZES` where Steward runs, or use another backend"
         )
-    _watch_processes()
-    sys.excepthook = _say_in_one_line
+    _patch_torchrun()
+    sys.excepthook = _print_in_one_line
     return StewardRendezvous(parameters)
 
 
@@ -59,6 +58,7 @@ class StewardRendezvous(RendezvousHandler):
         self.link = CoordinatorLink(os.environ)
         self.store: Any = None
         self.held: Any = None
+        """The result of processes that ended, held until the coordinator's verdict."""
         self.noticed_at = 0.0
         self.is_shut = False
         if os.environ.get("STEWARD_ELASTIC_ROLE") == "replica":
@@ -66,7 +66,7 @@ class StewardRendezvous(RendezvousHandler):
                 signal.signal(number, self.notice)
 
     def notice(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: Slurm takes a replica's node back, and the run saves and goes on without it."""
+        """Handle a replica's signal: give notice that Slurm reclaims its node; end torchrun on a later one."""
         again = self.link.leaves and time.monotonic() - self.noticed_at > AGAIN_S
         if again or not self.link.is_led:
             raise SignalException(f"torchrun got signal {number}", sigval=signal.Signals(number))
@@ -85,24 +85,25 @@ class StewardRendezvous(RendezvousHandler):
         self.held = None
         own = dist.TCPStore(self.address, 0, is_master=True, wait_for_workers=False)
         try:
-            form = self.link.wait(self.address, own.port, self.timeout_s, self.alone_s)
+            layout = self.link.wait(self.address, own.port, self.timeout_s, self.alone_s)
         except TimeoutError as error:
             raise RendezvousTimeoutError(f"run {self.link.run}: {error}") from None
-        if form is None:
+        if layout is None:
             print(f"steward: this node leaves run {self.link.run}", file=sys.stderr, flush=True)
             self.shutdown()
             raise SystemExit(0)
-        rank, address, port = int(form["rank"]), str(form["address"]), int(form["port"])
+        rank, address, port = int(layout["rank"]), str(layout["address"]), int(layout["port"])
         self.store = self._store(own, rank, address, port)
         return RendezvousInfo(
-            dist.PrefixStore(f"steward/{form['generation']}", self.store),
+            dist.PrefixStore(f"steward/{layout['generation']}", self.store),
             rank,
-            int(form["world"]),
+            int(layout["world"]),
             RendezvousStoreInfo(address, port),
         )
 
     def _store(self, own: Any, rank: int, address: str, port: int) -> Any:
-        """Return the generation's store: this node's own, another's, or that of a base without a coordinator."""
+        """Return the generation's store: on its first node `own`, on all others a connection to the first node's."""
+        # A base without a coordinator has another port, at which its first node opens a new store.
         if rank == 0 and own.port == port:
             return own
         return dist.TCPStore(address, port, is_master=rank == 0, wait_for_workers=False)
@@ -126,16 +127,13 @@ class StewardRendezvous(RendezvousHandler):
         return True
 
 
-def _watch_processes() -> None:
-    """Patch torchrun's agent to ask the coordinator before it judges processes that ended.
-
-    torchrun itself asks its rendezvous nothing about its processes. A replica's processes must also ignore the signals
-    that Slurm sends to all processes of a preempted job, or they would end before they have saved; torchrun then stops
-    them by SIGKILL.
-    """
-    if _watched:
+def _patch_torchrun() -> None:
+    """Patch torchrun's agent: the coordinator judges processes that ended, and those of a replica ignore signals."""
+    # torchrun asks no rendezvous about processes that ended. Slurm sends its signals to all processes of a preempted
+    # job, and those of a replica must save first; so torchrun stops them by SIGKILL.
+    if _patched:
         return
-    _watched.append(True)
+    _patched.append(True)
     look, start, stop = (
         LocalElasticAgent._monitor_workers,
         LocalElasticAgent._start_workers,
@@ -143,31 +141,31 @@ def _watch_processes() -> None:
     )
 
     def monitored(agent: Any, group: Any) -> Any:
-        ours = group.spec.rdzv_handler
-        if not isinstance(ours, StewardRendezvous):
+        handler = group.spec.rdzv_handler
+        if not isinstance(handler, StewardRendezvous):
             return look(agent, group)
-        result = ours.held or look(agent, group)
-        _keep_notice(ours)
+        result = handler.held or look(agent, group)
+        _restore_signal_handler(handler)
         how = {agents.WorkerState.SUCCEEDED: "done", agents.WorkerState.FAILED: "failed"}.get(result.state)
-        if how and ours.link.ended(how) in ("restart", "wait"):
-            ours.held = result
+        if how and handler.link.ended(how) in ("restart", "wait"):
+            handler.held = result
             return agents.RunResult(state=agents.WorkerState.HEALTHY)
-        if how and ours.link.verdict:
+        if how and handler.link.verdict:
             agent._exit_barrier_timeout = min(agent._exit_barrier_timeout, EXIT_S)
         return result
 
     def started(agent: Any, group: Any) -> Any:
         spec = group.spec
-        if _is_replica(spec.rdzv_handler) and isinstance(spec.entrypoint, str) and spec.entrypoint != DEAF[0]:
-            spec.entrypoint, spec.args = DEAF[0], (*DEAF[1:], spec.entrypoint, *spec.args)
+        if _is_replica(spec.rdzv_handler) and isinstance(spec.entrypoint, str) and spec.entrypoint != IGNORE_SIGNALS[0]:
+            spec.entrypoint, spec.args = IGNORE_SIGNALS[0], (*IGNORE_SIGNALS[1:], spec.entrypoint, *spec.args)
         begun = start(agent, group)
         if isinstance(spec.rdzv_handler, StewardRendezvous):
-            _keep_notice(spec.rdzv_handler)
+            _restore_signal_handler(spec.rdzv_handler)
         return begun
 
     def stopped(agent: Any, death_sig: Any = signal.SIGTERM, *more: Any, **named: Any) -> None:
-        deaf = _is_replica(agent._worker_group.spec.rdzv_handler)
-        stop(agent, signal.SIGKILL if deaf else death_sig, *more, **named)
+        ignores_signals = _is_replica(agent._worker_group.spec.rdzv_handler)
+        stop(agent, signal.SIGKILL if ignores_signals else death_sig, *more, **named)
 
     LocalElasticAgent._monitor_workers = monitored
     LocalElasticAgent._start_workers = started
@@ -178,14 +176,14 @@ def _is_replica(handler: object) -> bool:
     return isinstance(handler, StewardRendezvous) and handler.link.hello["role"] == "replica"
 
 
-def _keep_notice(ours: StewardRendezvous) -> None:
-    """Restore our signal handler after torchrun set its own: a replica's first SIGTERM is a notice, not its end."""
-    if _is_replica(ours) and not ours.link.leaves and signal.getsignal(signal.SIGTERM) != ours.notice:
-        signal.signal(signal.SIGTERM, ours.notice)
+def _restore_signal_handler(handler: StewardRendezvous) -> None:
+    """Set a replica's SIGTERM handler again, which torchrun replaces: the first SIGTERM only gives notice."""
+    if _is_replica(handler) and not handler.link.leaves and signal.getsignal(signal.SIGTERM) != handler.notice:
+        signal.signal(signal.SIGTERM, handler.notice)
 
 
-def _say_in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line instead of a traceback if torchrun was ended from outside (scancel, a time limit)."""
+def _print_in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print one line instead of a traceback if a signal ended torchrun (scancel, a time limit)."""
     if isinstance(error, SignalException):
         name = signal.Signals(error.sigval).name
         print(f"steward: torchrun ends, stopped by {name}", file=sys.stderr, flush=True)

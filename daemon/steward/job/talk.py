@@ -19,49 +19,49 @@ from typing import IO, SupportsInt
 EVERY_S = 1.0
 """The least time between two reports of steps."""
 
-_turn = threading.Lock()
-_told: dict[str, object] = {}
-_last = -EVERY_S
-_open: list[IO[str]] = []
-"""The files that faulthandler writes to: they must stay open as long as the process lives."""
+_lock = threading.Lock()
+_reported: dict[str, object] = {}
+_last_at = -EVERY_S
+_open_files: list[IO[str]] = []
+"""The files that faulthandler writes to, open as long as the process lives."""
 
 
 def progress(step: SupportsInt) -> None:
     """Report that step `step` is done; writes at most once a second. Call this after every step, in one rank or all."""
-    if time.monotonic() - _last >= EVERY_S:
-        _tell(lambda: {"step": int(step), "first": _told.get("first", int(step))})
+    if time.monotonic() - _last_at >= EVERY_S:
+        _report(lambda: {"step": int(step), "first": _reported.get("first", int(step))})
 
 
 def checkpoint_saved(path: "str | os.PathLike[str]", step: SupportsInt) -> None:
     """Report that the checkpoint at `path`, after `step` steps, is complete and safe. Call this in one rank."""
-    _tell(
+    _report(
         lambda: {
             "checkpoint": os.path.abspath(os.fspath(path)),
             "checkpoint_step": int(step),
             "step": int(step),
-            "first": _told.get("first"),
+            "first": _reported.get("first"),
         }
     )
 
 
-def _tell(news: Callable[[], dict[str, object]]) -> None:
-    """Write a report; never raises, and a second thread does not wait: the training goes on in any case."""
-    global _last
+def _report(news: Callable[[], dict[str, object]]) -> None:
+    """Write a report. Never raises; does nothing while another thread writes, so that the training never waits."""
+    global _last_at
     file = os.environ.get("STEWARD_PROGRESS_FILE")
-    if not file or not _turn.acquire(blocking=False):
+    if not file or not _lock.acquire(blocking=False):
         return
     try:
-        _last = time.monotonic()
-        _told.update(news())
-        _write(file, json.dumps(_told) + "\n")
+        _last_at = time.monotonic()
+        _reported.update(news())
+        _write(file, json.dumps(_reported) + "\n")
     except Exception:  # a step may be of any type, a file system may be full
         return
     finally:
-        _turn.release()
+        _lock.release()
 
 
 def _write(file: str, line: str) -> None:
-    """Replace the file in one step: a reader sees the line before or the new one."""
+    """Replace the file in one step, so that a reader sees a whole line, old or new."""
     draft = f"{file}.{os.getpid()}.tmp"
     with open(draft, "w", encoding="utf-8") as out:
         out.write(line)
@@ -70,7 +70,7 @@ def _write(file: str, line: str) -> None:
 
 @dataclass(frozen=True)
 class ResumeInfo:
-    """The past of this run of the job; empty outside Steward and in a first run."""
+    """The earlier runs of this job; empty outside Steward and in a first run."""
 
     resumes: int = 0
     """How often the job was resumed before this run."""
@@ -127,7 +127,7 @@ def allow_stacks(name: str = "") -> bool:
         return False
     with contextlib.suppress(OSError, RuntimeError, ValueError, AttributeError):
         kept = open(f"{file}.{os.getpid()}", "a", encoding="utf-8")  # noqa: SIM115  # it stays open
-        _open.append(kept)
+        _open_files.append(kept)
         faulthandler.register(number, file=kept, all_threads=True, chain=False)
         return True
     return False

@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
 
 
 def _in_background(run: SetupDir) -> int:
-    """Start the setup in the background; return 0 if it has begun or was over, 1 (with the reason on stderr) if not."""
+    """Start the setup in the background; return 0 if it has begun or was over, else 1, with the reason on stderr."""
     if run.job() is None:
         print(f"{run.path} holds no order for a setup", file=sys.stderr)
         return 1
@@ -44,24 +44,24 @@ def _in_background(run: SetupDir) -> int:
         sys.exit(_carry_out(run, writer))
     os.close(writer)
     with os.fdopen(reader) as answer:
-        said = answer.read(1000)
-    if said == "begun":
+        reply = answer.read(1000)
+    if reply == "begun":
         return 0
-    print(said or f"the runner died, see {run.crash_log}", file=sys.stderr)
+    print(reply or f"the runner died, see {run.crash_log}", file=sys.stderr)
     return 1
 
 
 def _detach(run: SetupDir) -> None:
-    """Move into a session of its own, with a log for crashes; SIGTERM ends the runner in good order."""
+    """Start a new session, log crashes, and have SIGTERM raise SystemExit."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     log = os.open(run.crash_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
-    signal.signal(signal.SIGTERM, _told_to_stop)
+    signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def _told_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(1)
 
 

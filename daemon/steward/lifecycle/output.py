@@ -1,6 +1,6 @@
-"""The output of a setup: its scripts write to a file of their own, which is copied from there.
+"""The output of a setup: the scripts write to one file, whose content the runner copies.
 
-All goes to the node's log, a bounded and harmless part to the head, and the last lines into the report.
+The node's log gets all output, the head a bounded and harmless part, and the report the last lines.
 """
 
 import time
@@ -16,7 +16,7 @@ from steward.ports import Permanent
 
 _CHUNK = 1 << 20
 _CUT_TRIES = 20
-"""How often to read on before the file is cut: a script may write faster than this runner reads."""
+"""The most reads before the file is cut: a script may write faster than the runner reads."""
 _CUT = b"\n[the rest is in the log on the node]\n"
 _DROPPED = b"\r\0"
 _HARMLESS = bytes(byte if 32 <= byte < 127 or byte in b"\n\t" else ord("?") for byte in range(256))
@@ -24,17 +24,17 @@ MAX_NODE_LOG = 64 << 20
 """The most bytes that one setup may add to the node's log."""
 _FOR_ADMINS = 0o640
 """The mode of the logs: scripts print passwords and keys."""
-_MOST_KEPT = 10_000
-"""How many different lines of other writers are remembered."""
+_MAX_KEPT = 10_000
+"""The most different lines of other writers that are remembered."""
 
 
 def scripts_log(log: Path) -> Path:
-    """Return the path, beside the node's log, of the file with nothing but the scripts' output."""
+    """Return the path of the file that only the scripts write to, beside the node's log."""
     return log.with_name(f"{log.stem}.scripts{log.suffix}")
 
 
 class SetupOutput:
-    """The output of one setup. Programs write to `file`, in append mode, even those left in the background."""
+    """The output of one setup. The scripts, and programs that they leave in the background, append to `file`."""
 
     def __init__(self, log: Path, copy: Path) -> None:
         """Open the files. Raises Permanent if the node's log cannot be written."""
@@ -71,25 +71,24 @@ class SetupOutput:
         own = f"{stamp} [Steward] {printable(line, 1000)}"
         self._log.say(own)
         begin = "\n" if self._tail else ""
-        self._pass_on(f"{begin}{own}\n".encode("ascii"))
+        self._copy_for_head(f"{begin}{own}\n".encode("ascii"))
 
     def follow(self) -> None:
-        """Take in the output written since the last call, and cut the scripts' file to its limit."""
+        """Copy the output written since the last call, and cut the scripts' file to its limit."""
         size = self._size()
         if size < self._read_to:  # rotated by truncation
             self._begin = self._read_to = 0
         if size - self._read_to > 2 * _CHUNK:  # scripts write faster than we read: skip ahead
             self._read_to = size - _CHUNK
         while self._read_to < size and (chunk := self._read(min(_CHUNK, size - self._read_to))):
-            self._take(chunk)
+            self._distribute(chunk)
         if self._size() > self._begin + MAX_NODE_LOG:
             self._cut()
         self._log.follow()
 
     def _cut(self) -> None:
-        """Cut the scripts' file to its limit, right after a read that found nothing more."""
-        # Output written between the read and the cut is lost. On a busy machine that once was a script's last line,
-        # written while a megabyte was read.
+        """Cut the scripts' file to its limit, if possible right after a read that found no more output."""
+        # Output written between the last read and the cut is lost, so the last read must be short.
         self._read_to = max(self._read_to, self._size() - _CHUNK)
         unread = b""
         for _ in range(_CUT_TRIES):
@@ -98,7 +97,7 @@ class SetupOutput:
             unread = (unread + more)[-2 * _CHUNK :]
         self._read_to = self._begin + MAX_NODE_LOG
         self.file.truncate(self._read_to)
-        self._take(unread)
+        self._distribute(unread)
 
     def _read(self, most: int) -> bytes:
         """Read the next bytes, at most `most`."""
@@ -107,16 +106,16 @@ class SetupOutput:
         self._read_to += len(chunk)
         return chunk
 
-    def _take(self, chunk: bytes) -> None:
+    def _distribute(self, chunk: bytes) -> None:
         self._log.add(chunk)
         text = chunk.translate(_HARMLESS, _DROPPED)
-        self._pass_on(text)
+        self._copy_for_head(text)
         *lines, self._tail = (self._tail + text).split(b"\n")
         self._tail = self._tail[-4 * MAX_LINE :]
-        told = [printable(line.decode("ascii"), MAX_LINE) for line in lines]
-        self._lines.extend(line for line in told if line.strip())
+        shown = [printable(line.decode("ascii"), MAX_LINE) for line in lines]
+        self._lines.extend(line for line in shown if line.strip())
 
-    def _pass_on(self, text: bytes) -> None:
+    def _copy_for_head(self, text: bytes) -> None:
         room = MAX_LOG - len(_CUT) - self._copied
         if room <= 0:
             return
@@ -128,7 +127,7 @@ class SetupOutput:
 
 
 def opened(log: Path) -> tuple[IO[bytes], IO[bytes]]:
-    """Open a log for appending and for reading, and take the right to read it from others. Raises OSError."""
+    """Open a log for appending and for reading, and let only owner and group read it. Raises OSError."""
     log.touch(_FOR_ADMINS)
     log.chmod(log.stat().st_mode & _FOR_ADMINS)
     return log.open("ab", buffering=0), log.open("rb", buffering=0)
@@ -138,7 +137,7 @@ class NodeLog:
     """The node's log, which gets each line of the scripts' output once.
 
     A script may also write its output to this log itself (`tee -a`, as HyperPod's do): a line found in the log is not
-    written again. Output waits until the next `follow()`, so that such a script has written its lines by then.
+    written again. So output is written one `follow()` late, when such a script has written its lines.
     """
 
     def __init__(self, path: Path) -> None:
@@ -182,15 +181,15 @@ class NodeLog:
     def _write(self, lines: list[bytes]) -> None:
         if not lines:
             return
-        self._look()
-        fresh = [line for line in lines if not _took(self._others, line)]
+        self._read_others()
+        fresh = [line for line in lines if not _taken_from(self._others, line)]
         text = b"".join(line + b"\n" for line in fresh)[: self._room]
         self._room -= len(text)
         self._ours.update(fresh)
         self._file.write(text)
 
-    def _look(self) -> None:
-        """Take in the lines that other writers have added since the last look."""
+    def _read_others(self) -> None:
+        """Read the lines that other writers added since the last call."""
         size = self._reader.seek(0, 2)
         if not self._read_to <= size <= self._read_to + 4 * _CHUNK:  # rotated by truncation, or too much to compare
             self._read_to, self._foreign_tail = size, b""
@@ -198,13 +197,13 @@ class NodeLog:
         self._reader.seek(self._read_to)
         *lines, self._foreign_tail = (self._foreign_tail + self._reader.read(size - self._read_to)).split(b"\n")
         self._read_to = size
-        self._others.update(line for line in lines if not _took(self._ours, line))
-        if len(self._others) > _MOST_KEPT:
+        self._others.update(line for line in lines if not _taken_from(self._ours, line))
+        if len(self._others) > _MAX_KEPT:
             self._others.clear()
 
 
-def _took(lines: Counter[bytes], line: bytes) -> bool:
-    """Take one of these lines out of the counter, and return whether there was one."""
+def _taken_from(lines: Counter[bytes], line: bytes) -> bool:
+    """Take the line out of the counter once, and return whether it was there."""
     if lines[line] > 1:
         lines[line] -= 1
         return True

@@ -34,9 +34,9 @@ class SetupStep:
 
 
 def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
-    """Carry out the setup; the caller holds its lock.
+    """Carry out the setup, whose lock the caller holds.
 
-    Calls `begun` once the first report is on disk, and raises PortError only before that.
+    Calls `begun` when the first report is on disk. Raises PortError only before that.
     """
     job, before = load_job(run), run.report()
     if before is not None and before.state is not SetupState.RUNNING:
@@ -48,15 +48,15 @@ def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
     try:
         adopt_orphans()
         with SetupOutput(job.here.log, run.output) as output:
-            run.tell(_through(run, job, output, report))
+            run.tell(_run_steps(run, job, output, report))
     except (PortError, OSError) as error:
         run.tell(replace(report, state=SetupState.FAILED, why=cause_and_file(error), at=time.time()))
     except SystemExit:
         run.tell(replace(report, state=SetupState.FAILED, why="the runner was told to stop", at=time.time()))
 
 
-def _through(run: SetupDir, job: SetupJob, output: SetupOutput, report: SetupReport) -> SetupReport:
-    """Do the steps up to the first that fails, and return the final report."""
+def _run_steps(run: SetupDir, job: SetupJob, output: SetupOutput, report: SetupReport) -> SetupReport:
+    """Run the steps up to the first that fails, and return the final report."""
     output.say(f"Setup {run.token} of {job.here.node} begins")
 
     def waits(text: str) -> None:
@@ -95,7 +95,7 @@ def _steps(
 
     return [
         SetupStep(name="download", do=lambda: _download(run, job, output, deadline, waits)),
-        SetupStep(name="checksum", do=lambda: _compare(run, lifecycle.sha256)),
+        SetupStep(name="checksum", do=lambda: _check_digest(run, lifecycle.sha256)),
         SetupStep(name="config", do=lambda: write_config(job, run.scripts)),
         *(SetupStep(name=hook, do=scripted(name)) for hook, name in scripts if name),
     ]
@@ -108,8 +108,8 @@ def _download(run: SetupDir, job: SetupJob, output: SetupOutput, deadline: float
     fetch(lifecycle.source, run.scripts, lambda: FetchBudget(deadline=deadline), told=waits, pinned=pinned)
 
 
-def _compare(run: SetupDir, wanted: str) -> None:
-    """Check the scripts' digest before anything of them is run. Raises Permanent if it differs."""
+def _check_digest(run: SetupDir, wanted: str) -> None:
+    """Check the scripts' digest. Raises Permanent, before any script is run, if the digest differs."""
     if wanted and (found := digest(run.scripts)) != wanted.lower():
         raise Permanent(f"the scripts' sha256 is {found}, not {wanted}: no script was run")
 
@@ -127,16 +127,16 @@ def write_config(job: SetupJob, scripts: Path) -> None:
     folder = job.here.config_dir
     try:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        _replace(folder / RESOURCE_CONFIG, config)
-        _replace(folder / PARAMETERS, parameters)
+        _write_json(folder / RESOURCE_CONFIG, config)
+        _write_json(folder / PARAMETERS, parameters)
         if not (scripts / PARAMETERS).exists():
-            _replace(scripts / PARAMETERS, parameters)
+            _write_json(scripts / PARAMETERS, parameters)
     except OSError as error:
         raise Permanent(f"cannot write {folder}: {cause(error)}; correct agent.config_dir") from error
 
 
 def _name_controller(config: dict[str, Any], head: str) -> None:
-    """Fill in the controller's address, where the head left it out, with the address of the head."""
+    """Set the controller's address to the head's, where the head left it empty."""
     address = _address(head)
     slurm = config.setdefault("SlurmConfig", {})
     if isinstance(slurm, dict) and not slurm.get("PrimaryControllerIp"):
@@ -156,8 +156,8 @@ def _address(host: str) -> str:
     return host
 
 
-def _replace(path: Path, value: dict[str, Any]) -> None:
-    """Replace the file in one step: readers never see half of it."""
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    """Replace the file in one step, so that a reader never sees half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(json.dumps(value, indent=1) + "\n")
     new.chmod(0o644)
@@ -187,7 +187,7 @@ class LifecycleScript:
     ) -> None:
         self._name, self._run, self._env, self._output = name, run, env, output
         self._deadline, self._limit_s = deadline, limit_s
-        self._noted = False
+        self._is_noted = False
 
     def __call__(self) -> None:
         """Run the script. Raises ScriptFailed if its status is not 0, Permanent if it cannot run or takes too long."""
@@ -216,19 +216,19 @@ class LifecycleScript:
             raise Permanent(f"execution timed out after {self._limit_s:g} s" if late else str(error)) from error
         finally:
             if time.monotonic() >= self._deadline:
-                end_all_below(_me())
+                end_all_below(_own_process())
 
     def _watch(self, pid: int) -> None:
-        if not self._noted and (seen := look(pid)) is not None:
+        if not self._is_noted and (seen := look(pid)) is not None:
             self._run.note_script(seen.process)
-            self._noted = True
+            self._is_noted = True
         self._output.follow()
 
 
 _FIRST_BYTES = 4096
 
 
-def _me() -> ProcessKey:
+def _own_process() -> ProcessKey:
     seen = look(os.getpid())
     assert seen is not None
     return seen.process
@@ -239,7 +239,7 @@ def _argv(path: Path) -> list[str]:
 
     Raises Permanent for a script with Windows line ends: Linux would report its interpreter as missing.
     """
-    path.chmod(0o755)  # objects in a bucket have no mode
+    path.chmod(0o755)  # files from a bucket have no mode
     with path.open("rb") as file:
         begin = file.read(_FIRST_BYTES)
     if not begin.startswith(b"\x7fELF") and b"\r\n" in begin:
@@ -253,8 +253,15 @@ def _argv(path: Path) -> list[str]:
 
 RESOURCE_CONFIG = "resource_config.json"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_OURS_ALONE = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID")
-"""Variables of the agent's service, which a daemon started by a script would take for its own."""
+_SERVICE_VARIABLES = (
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "SYSTEMD_EXEC_PID",
+)
+"""Variables of the agent's systemd service, which a daemon started by a script must not inherit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +274,7 @@ class NodePlace:
 
 
 def place_of(job: SetupJob) -> NodePlace:
-    """Return the place of the node by resource_config.json. Raises Permanent if that is no JSON object."""
+    """Return the node's place as in resource_config.json. Raises Permanent if the document is no JSON object."""
     config = parse(job.order.resource_config)
     cluster = str(_dict(config.get("ClusterConfig")).get("ClusterName", ""))
     for group in _dicts(config.get("InstanceGroups")):
@@ -290,7 +297,7 @@ def _role(group: dict[str, Any]) -> str:
 def environment(job: SetupJob, place: NodePlace) -> Mapping[str, str]:
     """Return a script's environment: the runner's, without the agent service's variables, and the documented ones."""
     here = job.here
-    kept = {name: value for name, value in os.environ.items() if name not in _OURS_ALONE}
+    kept = {name: value for name, value in os.environ.items() if name not in _SERVICE_VARIABLES}
     return {
         "PATH": _PATH,
         "HOME": "/root",

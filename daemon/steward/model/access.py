@@ -1,6 +1,6 @@
 """The identities of API callers, their access keys, and the text of a request that the caller has munged sign.
 
-Both sides make the same text of a request.
+Caller and head make the same text of a request.
 """
 
 import hashlib

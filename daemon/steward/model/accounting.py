@@ -22,7 +22,7 @@ def _none() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The abilities of this Slurm on which quotas rely, by its version and its configuration."""
+    """The abilities of this Slurm that quotas need, by its version and its configuration."""
 
     version: tuple[int, int] = (0, 0)
     marks: bool = False
@@ -82,7 +82,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """The whole picture of the accounting (`Observed.accounting`; None there if the site has no quota).
+    """The whole picture of the accounting (`Observed.accounting` is None if the site has no quota).
 
     `at` is when slurmctld was asked (Unix s). `reachable`: slurmdbd answers, so that limits can be changed; otherwise
     they stay as they are. `trouble` is why the picture cannot be used; empty if it can.

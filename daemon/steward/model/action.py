@@ -16,7 +16,7 @@ from steward.model.mark import Mark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainNode(Action):
-    """Take a node out for new jobs, with our mark as reason."""
+    """Drain a node, with Steward's mark as reason."""
 
     node: NodeName
     mark: Mark
@@ -24,7 +24,7 @@ class DrainNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownNode(Action):
-    """Drain a node, then set it DOWN: its jobs are requeued or lose the node. Only with our mark on it."""
+    """Drain a node, then set it DOWN: its jobs are requeued or lose the node. Only with Steward's mark on the node."""
 
     node: NodeName
     mark: Mark
@@ -79,7 +79,7 @@ class LaunchInstance(Action):
     slot: Slot
     token: str
     case: CaseId | None = None
-    """None: for a slot of an API group, not for a repair."""
+    """The repair that needs the instance; None: for a slot of an API group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class RebootInstance(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackUpNode(Action):
-    """Run the site's backup (or restore) command for a node; once done for a key it is not run again."""
+    """Run the site's backup (or restore) command for a node, successfully at most once for each key."""
 
     node: NodeName
     instance: InstanceId
@@ -106,20 +106,20 @@ class BackUpNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAtAlarms(Action):
-    """Ask the site's alarm command about these alarms; one that fires is the action's failure, with its name."""
+    """Ask the site's alarm command about these alarms; the action fails, with the alarm's name, if one fires."""
 
     alarms: tuple[str, ...]
 
 
-# Where jobs may start: partitions that are ours, and reservations of ours.
+# Where jobs may start: Steward's own partitions and reservations.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepNodes(Action):
     """Have Slurm start no new job on exactly these nodes for at most `seconds`.
 
-    The nodes are kept in a reservation of ours that no job is ever in. Nodes that the reservation had before and that
-    are not named are free for all again.
+    Steward's reservation `name`, in which no job ever runs, then holds exactly these nodes; all other nodes that it
+    held are free again.
     """
 
     name: str
@@ -136,7 +136,7 @@ class FreeNodes(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetGate(Action):
-    """Open (UP) or close (DOWN) a partition that is ours. Never cancels a job."""
+    """Open (UP) or close (DOWN) a partition of Steward's. Never cancels a job."""
 
     partition: str
     open: bool
@@ -144,9 +144,9 @@ class SetGate(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePartitions(Action):
-    """Write our own include file: the partitions that exist because of API groups.
+    """Write Steward's include file for slurm.conf: the partitions of API groups.
 
-    `text` is the whole file. If Slurm refuses it, the last good one is put back.
+    `text` is the whole file. If Slurm refuses it, the last good file is restored.
     """
 
     text: str
@@ -163,7 +163,7 @@ class ReserveNodes(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitDeep(Action):
-    """Submit the job of a deep check: `argv` once on each of its nodes. Output goes to `output` on the first one."""
+    """Submit the job of a deep check, which runs `argv` once on each node and writes to `output` on the first node."""
 
     name: str
     nodes: frozenset[NodeName]
@@ -179,16 +179,16 @@ class ReleaseNodes(Action):
     name: str
 
 
-# On jobs and elastic runs, and answers to shims that wait for one about a job.
+# On jobs and elastic runs, and answers to waiting shims.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueJob(Action):
     """Requeue a job.
 
-    `exclude` is the job's whole exclude list after this (the user's own and the culprits). `restart` is the restart
-    count of the run that is meant: no later run is ended. `told_at` (Unix s) is when the job was told to make room: a
-    run that completed at that time or later is requeued, too. None: a completed run is never requeued.
+    `exclude` is the job's whole new exclude list (the user's own and the culprits). `restart` is the restart count of
+    the run to requeue: no later run is ended. `told_at` (Unix s) is when the job was told to make room:
+    a run that completed at that time or later is requeued, too. None: a completed run is never requeued.
     """
 
     job: JobId
@@ -217,7 +217,7 @@ class AllowRequeue(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentJob(Action):
-    """Write the job's admin comment: a short form of what Steward did for it, for users of sacct."""
+    """Write a short form of what Steward did for a job into the job's admin comment, for users of sacct."""
 
     job: JobId
     text: str
@@ -227,7 +227,7 @@ class CommentJob(Action):
 class ExtendLimit(Action):
     """Raise a running job's time limit to `limit_s` seconds, as far as its partition allows; never shorten it.
 
-    The limit is absolute, so that a second try adds nothing; Slurm counts whole minutes.
+    The limit is absolute, so that a second try adds no time; Slurm counts whole minutes.
     """
 
     job: JobId
@@ -236,9 +236,9 @@ class ExtendLimit(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayTasks(Action):
-    """Delay the pending tasks of an array by `delay_s`, so that its task `job` gets its nodes back before them.
+    """Delay the pending tasks of an array by `delay_s`, so that the array's task `job` gets its nodes back first.
 
-    0: the tasks may begin now.
+    `delay_s` 0: the tasks may begin now.
     """
 
     job: JobId
@@ -248,7 +248,7 @@ class DelayTasks(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetNice(Action):
-    """Set a job's nice value; one below 0 raises the job's priority by that number."""
+    """Set a job's nice value; a value below 0 raises the job's priority by that number."""
 
     job: JobId
     nice: int
@@ -275,7 +275,7 @@ class SignalJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReplica(Action):
-    """End a replica job of the run `run`. Stale if the job is over, Permanent if it is not of that run."""
+    """End a replica job of the run `run`. Stale if the job is over, Permanent if the job is not of that run."""
 
     run: JobId
     job: JobId
@@ -290,10 +290,10 @@ Caps = tuple[tuple[str, int | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetQos(Action):
-    """Have a QOS of ours (`stw-...`) exist with these values; a value that is None or not named stays as it is.
+    """Make or change a QOS of Steward's (`stw-...`); a value that is None or not named stays as it is.
 
-    `caps` are GrpTRES. `preempts` are names of QOS; `grace_s` is in seconds. A missing QOS is made, with our mark as
-    its description.
+    `caps` are GrpTRES. `preempts` are names of QOS; `grace_s` is in seconds. A new QOS has Steward's mark as its
+    description.
     """
 
     qos: str
@@ -306,7 +306,7 @@ class SetQos(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropQos(Action):
-    """Delete a QOS of ours. Stale while a job has it or an association still names it."""
+    """Delete a QOS of Steward's. Stale while a job has the QOS or an association still names it."""
 
     qos: str
 
@@ -316,8 +316,8 @@ class SetTeam(Action):
     """Set the limits, the allowed QOS and the default QOS of an account's own association.
 
     The association allows the QOS `add` and no longer allows `drop`; all other QOS stay. `caps` are GrpTRES;
-    `default_qos` None leaves the default QOS, empty removes it. `keep` is a QOS of the site that is allowed, too, if
-    the account would be left with none: Slurm takes no job of such an account.
+    `default_qos` None leaves the default QOS, empty removes it. `keep` is a QOS of the site that is also allowed
+    if the account would have no QOS left, because Slurm takes no job of such an account.
     """
 
     account: str
@@ -330,7 +330,7 @@ class SetTeam(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTeam(Action):
-    """Delete an account that Steward made and that has no users left. Stale if it is not ours or not empty."""
+    """Delete an account that Steward made. Stale if Steward did not make the account, or if it still has users."""
 
     account: str
 
@@ -366,7 +366,7 @@ class SetNodeCount(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelJob(Action):
-    """Cancel a job that is to be evicted and may not be requeued. Stale if it is in another run than `restart`."""
+    """Evict a job that may not be requeued, by cancelling it. Stale if the job is in another run than `restart`."""
 
     job: JobId
     restart: int = 0

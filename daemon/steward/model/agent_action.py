@@ -33,7 +33,7 @@ from steward.model.why import Why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """An act that should be done once: a second action with the same `key` is a duplicate."""
+    """A change of the world that is made once: a second action with the same `key` is a duplicate."""
 
     key: Annotated[Key, Given()]
     why: Annotated[Why, Given()]
@@ -41,14 +41,14 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAction(Action):
-    """An act that the agent of `node` carries out; stale while that agent is not connected."""
+    """An action that the agent of `node` carries out; stale while that agent is not connected."""
 
     node: Annotated[NodeName, Given()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsAction(Action):
-    """An act that the agents of `nodes` carry out, as far as they are connected."""
+    """An action that the connected agents of `nodes` carry out."""
 
     nodes: Annotated[frozenset[NodeName], Given()]
 
@@ -76,8 +76,8 @@ class MendNode(AgentAction):
 class SetUpNode(AgentAction):
     """Have the node's agent run the group's lifecycle scripts, once per `token` and boot.
 
-    `resource_config` is the JSON text for /opt/ml/config/resource_config.json, `provisioning` the one for
-    provisioning_parameters.json (empty: the source's own).
+    `resource_config` is the JSON text for /opt/ml/config/resource_config.json, `provisioning` the text for
+    provisioning_parameters.json (empty: the source's own file).
     """
 
     token: Token
@@ -92,7 +92,7 @@ class SetUpNode(AgentAction):
 class CollectStacks(AgentsAction):
     """Have the agents of `nodes` record, under `name`, what a job's tasks are doing.
 
-    The record is the state of each process, and its own stacks if the job named a signal for that.
+    The record holds the state of each process, and the stacks that it writes itself if the job named a signal for that.
     """
 
     job: Job
@@ -104,8 +104,8 @@ class CollectStacks(AgentsAction):
 class LetGo(AgentsAction):
     """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
 
-    `restart` is that run's restart count. `before` (Unix s) is when the run was over: a slurmstepd that began later is
-    of a new run.
+    `restart` is the lost run's restart count. `before` (Unix s) is when the lost run was over: a slurmstepd that began
+    later belongs to a new run.
     """
 
     job: Job
@@ -118,8 +118,8 @@ class LetGo(AgentsAction):
 class ResizeRun(AgentAction):
     """Have a run's coordinator, through the agent of `node`, go to `generation` with exactly these members.
 
-    All ranks save first, for `grace_s` seconds at most; 0: they stop at once. `patient`: no rank is stopped before the
-    save.
+    All ranks save first, for `grace_s` seconds at most; 0: the ranks stop at once. `patient`: no rank is stopped before
+    it has saved.
     """
 
     run: Job

@@ -41,7 +41,7 @@ class Ask:
     signs: Annotated[tuple[LogSign, ...], First(MAX_SIGNS)] = ()
     """Known lines near the end of the job's output, in the order of the file."""
     is_reading: Annotated[bool, Sparse()] = False
-    """Whether the output is still being read, as on a busy node: the same request with its signs follows."""
+    """Whether the output is still being read, as on a busy node; the same ask with the signs follows."""
     nodes: Annotated[Folded, Sparse()] = ""
     """The nodes of the step, as Slurm lists nodes; empty: not known."""
     age: Annotated[Count | None, Sparse()] = None
@@ -68,8 +68,8 @@ class Answer(Enum):
 class OptedIn:
     """An agent's report that a job with the option runs on its node (from slurmstepd, as root).
 
-    `told_by`: the nodes that reported it, at the head; empty: not known. `ran_on`: the nodes of that run, if Slurm's
-    own record of the job is the source; empty: not known.
+    Set by the head, empty if not known: `told_by` are the nodes that reported the job, `ran_on` the nodes of its run
+    according to Slurm's own record.
     """
 
     job: Job
@@ -80,9 +80,9 @@ class OptedIn:
     elastic: Annotated[ElasticText, Sparse()] = ""
     """The value of `--elastic=` of a run's base job, on its batch host; empty for any other job."""
     has_steps: Annotated[bool, Sparse()] = False
-    """Whether a step with the option ran there; False: only the script, as far as is known."""
+    """Whether a step with the option ran on the node; False: only the script, as far as is known."""
     has_detached: Annotated[bool, Sparse()] = False
-    """Whether a step ran there for which no srun waits (`srun --async`), so that nothing asks about its failure."""
+    """Whether a step without a waiting srun (`srun --async`) ran there, whose failure no shim asks about."""
     left: Annotated[str, Printable(MAX_LEFT), Sparse()] = ""
     """The processes of an earlier run or attempt that were still there when this one began; empty: none known."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()

@@ -1,4 +1,4 @@
-"""Steward's part of a job's admin comment. Text of others stays in front of it."""
+"""Steward's part of a job's admin comment. All other text stays in front of it."""
 
 PREFIX = "steward: "
 BETWEEN = " | "

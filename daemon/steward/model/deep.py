@@ -106,9 +106,9 @@ class DeepReport:
 class DeepRun:
     """One deep check in the head's memory. Times are Unix seconds.
 
-    `nodes` are the requested nodes, `results` those of finished nodes, `why` gives the grounds of each result. `job` is
-    Slurm's number of its job. `waiter` is the token of the repair or slot that waits for it. `tries` counts how often
-    it released its nodes and started over.
+    `nodes` are the requested nodes, `results` those of finished nodes, `why` holds the reason for each result. `job` is
+    Slurm's number of its job. `waiter` is the token of the repair or slot that waits for the check. `tries` counts how
+    often the check released its nodes and started over.
     """
 
     id: str
@@ -122,10 +122,10 @@ class DeepRun:
     waiter: str = ""
     tries: int = 0
     free: UnixTime | None = None
-    """The time since which, in this try, at least one of its nodes is free."""
+    """Since when, in this try, at least one of its nodes is free."""
     job: JobId | None = None
     job_over: UnixTime | None = None
-    """The time since which its job has ended or cannot be found."""
+    """Since when its job has ended or cannot be found."""
     started: UnixTime | None = None
     ended: UnixTime | None = None
     results: Mapping[NodeName, DeepResult] = field(default_factory=lambda: MappingProxyType({}))

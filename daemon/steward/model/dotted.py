@@ -12,7 +12,7 @@ def leaves(table: Any, whole: Container[str] = (), path: Path = ()) -> Iterator[
     """Yield each value in nested tables with its path of keys joined by dots.
 
     An empty table counts as a value, and so does a table whose name is in `whole`. TOML reads `ib.flap.mode = "off"`
-    and `"ib.flap".mode` as different tables: their names are equal.
+    and `"ib.flap".mode` as different tables; here both have the same name.
     """
     name = ".".join(path)
     if not isinstance(table, Mapping) or (path and not table) or name in whole:

@@ -39,7 +39,7 @@ class ElasticSpec:
 
     @classmethod
     def parse(cls, text: str, base: int) -> "ElasticSpec":
-        """Parse the option of a base job of `base` nodes. Raises ValueError, one line that names the right words."""
+        """Parse the option of a base job of `base` nodes. Raises ValueError, one line that names the valid words."""
         words = ElasticWords.parse(text)
         options = {f"{name}_s": value for name, value in words.values.items() if name in OPTIONS}
         return cls(sizes=words.from_base(base), batch=words.values.get("batch"), **options)
@@ -50,12 +50,12 @@ class ElasticSpec:
         return self.sizes[0]
 
     def fitting(self, nodes: int) -> int:
-        """Return the largest size that fits into so many nodes; 0 if not even the base job's does."""
+        """Return the largest size of at most `nodes` nodes; 0 if even the base job's own size is larger."""
         return max((size for size in self.sizes if size <= nodes), default=0)
 
 
 def replica_comment(run: JobId, token: str) -> str:
-    """Return the `--comment` of a replica job, its only distinguishing mark."""
+    """Return the `--comment` of a replica job, by which alone replica jobs are recognised."""
     return f"{COMMENT}{run}:{token}"
 
 
@@ -92,7 +92,7 @@ class ElasticWord:
 
     `joined`: nodes whose launchers wait or take part; `leaving`: members that were told to leave. Of the last change of
     size `saved_s` is the time from the order until all ranks had saved, `up_s` from then to the first step. `alone`:
-    why it has no coordinator; empty if it has one, or one is being started.
+    why the run has no coordinator; empty if it has one, or one is being started.
     """
 
     run: Job
@@ -116,7 +116,7 @@ class ElasticWord:
     unsaved: Nodes = frozenset()
     """The nodes that had not saved when the generation before this one was stopped."""
     again: Annotated[int | None, Newer()] = None
-    """The steps that are made again since then."""
+    """How many steps this generation repeats."""
     alone: Annotated[str, Printable(200), Sparse()] = ""
     again_s: Annotated[float | None, Given()] = None
     saved_s: Annotated[float | None, Given()] = None
@@ -170,9 +170,9 @@ class SizeChange:
     unsaved: frozenset[NodeName] = frozenset()
     """The nodes that were stopped before they had saved."""
     again: int | None = None
-    """The steps that were made again after it; None: not known."""
+    """How many steps were repeated after the change; None: not known."""
     again_s: float | None = None
-    """The time that these steps had taken."""
+    """How long these steps took the first time (s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class Replica:
     asked: UnixTime
     job: JobId | None = None
     ending: UnixTime | None = None
-    """When Steward asked it to end."""
+    """When Steward asked the replica job to end."""
     joined: bool = False
     """Whether the run has trained on its nodes."""
 
@@ -240,7 +240,7 @@ class ElasticRun:
 
     @property
     def is_patient(self) -> bool:
-        """Return whether its change of size is not urgent: it waits for the save, or is called off."""
+        """Return whether its change of size can wait for the save, and is cancelled without one."""
         return self.cause in (Cause.GROW, Cause.ASKED)
 
     @property

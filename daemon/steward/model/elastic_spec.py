@@ -61,7 +61,7 @@ class ElasticWords:
         return ElasticWords(text=text, sizes=tuple(sizes), step=0 if len(sizes) > 1 else step or 1, values=values)
 
     def from_base(self, base: int) -> tuple[int, ...]:
-        """Return the sizes of a run whose job has `base` nodes: its own, and those over which its batch can be shared.
+        """Return the sizes of a run whose job has `base` nodes: this one, and larger ones that can share the batch.
 
         Raises ValueError if there is no size to grow to, or too many sizes.
         """
@@ -71,13 +71,13 @@ class ElasticWords:
         if self.step and (most - base) // self.step >= MAX_SIZES:
             raise ValueError(f"--elastic takes at most {MAX_SIZES} sizes: name a step, as in `{most}:{-(-most // 64)}`")
         larger = range(base + self.step, most + 1, self.step) if self.step else self.sizes
-        sizes = (base, *(size for size in larger if size > base and self._shares(size)))
+        sizes = (base, *(size for size in larger if size > base and self._can_share_batch(size)))
         if len(sizes) < 2:
             raise ValueError(f"--elastic must let the job grow beyond its own {base} nodes: {USAGE}")
         return sizes
 
-    def _shares(self, nodes: int) -> bool:
-        """Return whether the batch can be shared over so many nodes."""
+    def _can_share_batch(self, nodes: int) -> bool:
+        """Return whether the batch can be shared over `nodes` nodes."""
         return self.values.get("uneven", 1) == 1 or self.values["batch"] % nodes == 0
 
 

@@ -57,13 +57,13 @@ class EventFilter:
     since: float = 0.0
 
     def query(self) -> str:
-        """Return the filter as the tail of a URL's query."""
+        """Return the filter as further parameters of a URL's query."""
         since = f"{self.since:.3f}" if self.since else ""
         said = {"node": self.node, "job": self.job, "kind": self.kind, "level": self.level, "since": since}
         return "".join(f"&{name}={quote(word, safe='')}" for name, word in said.items() if word)
 
     def takes(self, event: dict[str, Any]) -> bool:
-        """Return whether the event matches all parts but a job such as `17_1`, which is no plain number."""
+        """Return whether the event matches the filter; a job such as `17_1`, no plain number, is not compared."""
         if self.node and event["node"] != self.node:
             return False
         if self.job.isdigit() and str(event["job"]) != self.job:

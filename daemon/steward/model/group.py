@@ -102,7 +102,7 @@ class Rollout:
     next_batch_at: UnixTime = 0.0
     failures: int = 0
     counted: frozenset[str] = frozenset()
-    """The failed tries that are counted, so that each counts once."""
+    """The failed tries that were counted, so that each counts once."""
     finished: UnixTime | None = None
     why: str = ""
 
@@ -139,9 +139,9 @@ class Group:
     good: Goal | None = None
     minimum_since: UnixTime | None = None
     message: str = ""
-    """Why it is not as requested (rollback, failure), for people."""
+    """Why the group is not as requested (rollback, failure), for people."""
     rolled_back: UnixTime | None = None
-    """When it was last rolled back (Unix s)."""
+    """When the group was last rolled back (Unix s)."""
     given_up: tuple[GivenUp, ...] = ()
     """The machines given up within a day."""
     rollout: Rollout | None = None

@@ -86,8 +86,8 @@ class Finding:
     the affected piece (a GPU's UUID, a device), if known.
 
     For people: `at` is since when the outcome holds, `passed_at` when the check last passed (0: not since its agent
-    began), `good_since` since when the looks of a failed check pass again, not long enough yet (0: the last one did
-    not).
+    began), `good_since` since when the looks of a failed check pass again, not long enough yet (0: the last look
+    failed).
     """
 
     check: Annotated[str, MaxLen(40)]

@@ -78,13 +78,13 @@ class Job:
     admin_comment: str = ""
     qos: str = ""
     time_limit_s: float | None = None
-    """None: no limit, or not known."""
+    """Its time limit; None: no limit, or not known."""
     reservation: str = ""
     priority: int = 0
     """Slurm's priority; 0: held, or not known."""
     nice: int = 0
     submit_host: str = ""
-    """The host on which it was submitted, by that host's own name; empty: not reported (Slurm 22.05)."""
+    """The host on which it was submitted, by the host's own name; empty: not reported (Slurm 22.05)."""
     expedited: bool = False
     """Whether it was submitted with `--requeue=expedite` (Slurm 25.11): Slurm restarts it before every other job, and
     keeps its nodes for it."""
@@ -95,7 +95,7 @@ class Job:
     comment: str = ""
     """The comment of the job's user (`--comment`)."""
     most_nodes: int = 0
-    """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`, or as it needs for its total."""
+    """The most nodes that the job takes (`-N 1-4`); 0: `node_count`, or as many as its total resources need."""
     node_sizes: str = ""
     """The only node counts that the job takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
     is_total: bool = False
@@ -111,11 +111,11 @@ class Job:
     unavailable: frozenset[NodeName] = frozenset()
     """The nodes that Slurm called out of service when it last looked at the job (its ReqNodeNotAvail)."""
     planned: frozenset[NodeName] = frozenset()
-    """The nodes that Slurm's backfill keeps for it from `started` on, while it waits; text does not tell."""
+    """The nodes that Slurm's backfill keeps for it from `started` on, while it waits; not in Slurm's text output."""
     exclusive: bool = False
     """Whether it shares its nodes with no other job (`--exclusive`)."""
     memory_per_cpu: bool = False
-    """Whether it asked for memory for each CPU, or has a partition's DefMemPerCPU; text does not tell."""
+    """Whether it asked for memory for each CPU, or has a partition's DefMemPerCPU; not in Slurm's text output."""
     preempted: float | None = None
     """The time since which Slurm preempts it and its grace runs (PreemptTime); None: not preempted, or not known."""
 

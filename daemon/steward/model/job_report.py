@@ -90,7 +90,7 @@ class Progress:
     first_step: _Moment = None
     """The time of this run's first step."""
     first: Annotated[_Step, Sparse()] = None
-    """The number of that step; after retries within one allocation, that of the last retry."""
+    """The number of this run's first step; after retries within one allocation, the last retry's first step."""
     quiet_s: Annotated[float, Seconds(_LONGEST_S), Sparse()] = 0.0
     at: Annotated[float, Given()] = 0.0
 

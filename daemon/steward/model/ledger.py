@@ -38,7 +38,7 @@ class Run:
     """One run of a job: `restart` is Slurm's count, `attempt` counts the runs within one allocation.
 
     Times are Unix seconds on the head's clock; None: not observed. `opted_at` distinguishes two jobs with the same
-    number. `nodes` are all nodes that it ever had, lost ones included.
+    number. `nodes` are all nodes that the run ever had, lost nodes included.
     """
 
     job: JobId
@@ -53,18 +53,18 @@ class Run:
     nodes: frozenset[NodeName] = frozenset()
     ended: UnixTime | None = None
     ending: Ending | None = None
-    """None: the run goes on, or its sequel is not known yet."""
+    """How it ended; None: the run goes on, or it is not known yet what follows."""
     end_text: str = ""
     """Slurm's word for its end; empty before the end."""
     decision: Decision | None = None
     why: Why | None = None
     culprits: frozenset[NodeName] = frozenset()
     counted: bool = False
-    """A resume was counted for its end: for none that a person asked for, and for one fault only one."""
+    """Whether a resume was counted for its end: never if a person asked for the end, and once for each fault."""
     cases: tuple[CaseId, ...] = ()
     """The repairs of the culprits."""
     cause: str = ""
-    """The check that found the first culprit; empty: none did."""
+    """The check that found the first culprit; empty: no check did."""
     fault: UnixTime | None = None
     detected: UnixTime | None = None
     marked: UnixTime | None = None
@@ -105,7 +105,7 @@ class Run:
     @property
     def kept_until(self) -> float | None:
         """Return when the run had made the last step that was not made again (Unix s); None if not known."""
-        # between two steps with known times all steps are taken to have lasted equally long
+        # assumes that all steps between two known times took equally long
         kept = self._kept_step
         if self.step is None or kept is None:
             return None
@@ -119,7 +119,7 @@ class Run:
 
     @property
     def _kept_step(self) -> int | None:
-        """Return the last step that was not made again: before a later run's first step, at most the checkpoint's.
+        """Return the last step that was not repeated: the one before a later run's first, at most the checkpoint's.
 
         None: not known, or without a later run.
         """

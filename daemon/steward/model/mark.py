@@ -40,18 +40,18 @@ SPARE = Mark(check="spare", action="hold", id="pool")
 
 
 _REBOOT = re.compile(r"(?:Reboot ASAP|reboot requested) : reboot issued(?: : (?P<last>reboot timed out))?(?: : .*)?\Z")
-"""The words of `scontrol reboot` without a reason of its caller: each but the first appended by slurmctld."""
+"""The reason after a `scontrol reboot` without one: slurmctld appends a part at each stage."""
 
 
 def is_slurms_reboot(reason: str) -> bool:
-    """Return whether the reason is Slurm's own words about a reboot, under the login of the one who ordered it."""
+    """Return whether the reason is Slurm's own text about a reboot, which carries the login of who ordered it."""
     return _REBOOT.match(reason) is not None
 
 
 def first_token(reason: str) -> str:
     """Return the part of a Slurm reason that its author wrote, without slurmctld's additions.
 
-    Of a reboot that ran out of time that is the end, which slurmctld appended to its own words.
+    For a reboot that timed out, return the end of slurmctld's own text (`reboot timed out`).
     """
     match = _REBOOT.match(reason)
     return (match["last"] if match else None) or reason.split(" : ", 1)[0].strip()

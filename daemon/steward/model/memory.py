@@ -21,14 +21,14 @@ from steward.model.unix_time import UnixTime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A shared cause seen on many nodes at once: one record, and no action on any node until it is over.
+    """A shared cause of faults on many nodes: until the incident is over, no action on any of these nodes.
 
     `easing` is since when fewer nodes than the limit are away.
 
-    Of silent agents: `waits` are those of `nodes` whose fate is unknown. `gone` are those that did not come back by
-    themselves: they were reported as gone, or taken away. `back` is when an agent of `waits` was last heard again.
+    In an incident of silent agents `waits` are the `nodes` whose fate is unknown, `gone` those that were reported as
+    gone or taken away, and `back` is when an agent of `waits` last came back.
 
-    Of nodes that Slurm itself took out: `tried` is when one of them was last examined in vain.
+    In an incident of nodes that Slurm itself took out `tried` is when one of them was last examined in vain.
     """
 
     kind: str
@@ -47,11 +47,11 @@ class Incident:
 class Breaker:
     """A tripped breaker: Steward only reports for `scope` (`all`, `group:NAME`, `check:ID`).
 
-    It is reset by a person, or when the one repair that may start `patience_s` seconds after `tripped` (Unix s) has
-    ended well; `trial` is that repair.
+    A person resets the breaker. It also resets when the one repair that may start `patience_s` seconds after `tripped`
+    (Unix s) has ended well; `trial` is that repair.
 
-    `bringup:NAME`: no instance is requested for the group until a person resets the breaker, or until the instances are
-    to be made differently from what `about` says (`patience_s` is 0: no trial).
+    Scope `bringup:NAME`: no instance is requested for the group until a person resets the breaker, or until the
+    instances are to be made by another recipe than `about` (`patience_s` is 0: no trial).
     """
 
     scope: str
@@ -73,7 +73,7 @@ def _none() -> Mapping[Any, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stands:
-    """A finding against a node, and since when it stands (Unix s): Steward acts only after a while."""
+    """A finding against a node, and since when it holds (Unix s): Steward acts only after a while."""
 
     check: str
     since: UnixTime
@@ -89,7 +89,7 @@ class NodeMemory:
     away_since: UnixTime | None = None
     """Since when the node is away as planned (powered down, rebooting, in maintenance); kept as long as that is so."""
     back_at: UnixTime | None = None
-    """When the node last came back from that."""
+    """When the node last came back from a planned absence."""
     lost_at: UnixTime | None = None
     """When the node was last found lost: its agent was gone, and a second source confirmed it."""
     stops_from: UnixTime | None = None
@@ -99,10 +99,10 @@ class NodeMemory:
     silent_since: UnixTime | None = None
     """Since when the node is lost and its slurmd does not answer."""
     left_us: UnixTime | None = None
-    """When its agent left after it said that it was told to end, if it is not back since: both services may be
-    restarted."""
+    """When its agent left after announcing that it was told to end (slurmd may restart at the same time); None once the
+    agent is back."""
     suspected: UnixTime | None = None
-    """When the silence began for which the node was last suspected."""
+    """The beginning of the silence for which the node was last suspected."""
     settling: Stands | None = None
     left_at: UnixTime | None = None
     """When an instance without a slot was last ended under this name: its record in Slurm is to be deleted."""
@@ -114,9 +114,9 @@ class NodeMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
-    """An instance that belongs nowhere, and since when it is listed so (Unix s): it is ended only after a while.
+    """An instance without a place, and since when it is listed (Unix s): Steward ends it only after a while.
 
-    `orphan`: its slot or cluster is gone; `late`: it came when another instance had its place.
+    `orphan`: its slot or cluster is gone; `late`: another instance had its place when it came.
     """
 
     orphan: UnixTime | None = None
@@ -135,9 +135,9 @@ class AskMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The nodes to which one word of ours was last written as their feature, and when (Unix s).
+    """The nodes to which one of Steward's words was last written as their feature, and when (Unix s).
 
-    `undone`: how many times in a row another program had put another of our words there.
+    `undone`: how many times in a row another program had replaced this word by another of Steward's.
     """
 
     nodes: frozenset[NodeName]
@@ -147,7 +147,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBack:
-    """The last time that the clock was set back: by how many seconds, and when the head found it, by the new time."""
+    """The last time that the clock was set back: by how many seconds, and when, by the new time, the head noticed."""
 
     at: UnixTime
     by: float
@@ -158,24 +158,23 @@ class HeadMemory:
     """When the head last repeated each of its regular looks (approximate). Times are Unix seconds."""
 
     marks: UnixTime | None = None
-    """Last look at our marks on nodes."""
+    """Last look at Steward's marks on nodes."""
     marks_steady: UnixTime = 0.0
     """Since when the head looks at the marks without a gap."""
     ends: UnixTime | None = None
     """Last look into the end of a job; None while no job needs one."""
     shown: Mapping[str, Shown] = field(default_factory=_none)
-    """By word."""
+    """Word -> the nodes that show the word as their feature."""
     set_back: SetBack | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """All that the head remembers.
+    """Everything that the head remembers.
 
-    `asked` maps an action's key to when the action was last emitted: the same wish is not repeated before its retry
-    time.
+    `asked` maps an action's key to when the action was last emitted: the action is not repeated before its retry time.
 
-    `noted` maps a note's key to when it was last written: the same sentence is not repeated every cycle.
+    `noted` maps a note's key to when the note was last written: the note is not repeated every cycle.
     """
 
     cases: Mapping[CaseId, Case] = field(default_factory=_none)
@@ -191,24 +190,24 @@ class Memory:
     history: Mapping[NodeName, tuple[UnixTime, ...]] = field(default_factory=_none)
     """Times of past repairs per node, for budgets."""
     agents: Mapping[NodeName, Incarnation] = field(default_factory=_none)
-    """Every agent that ever connected: one that does not come back after the head's restart is missed."""
+    """Every agent that ever connected, so that the head misses an agent that does not come back after its restart."""
     nodes: Mapping[NodeName, NodeMemory] = field(default_factory=_none)
     remedies: Mapping[str, tuple[Remedy, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
     mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> what happened to it, oldest first."""
     served: Mapping[NodeName, InstanceId] = field(default_factory=_none)
-    """The instance of each node that Slurm last had in full service: a count too low on the same one is lost
+    """The instance with which each node was last in full service: fewer devices later on the same instance mean lost
     hardware."""
     breakers_reset: UnixTime = 0.0
-    """When a person last reset the breakers: nodes that were out of service before do not count against them."""
+    """When a person last reset the breakers: nodes that were out of service before do not count."""
     breaker_resets: Mapping[str, UnixTime] = field(default_factory=_none)
-    """When a person last reset one scope, by scope."""
+    """Scope -> when a person last reset its breaker."""
     trials: Mapping[str, Trial] = field(default_factory=_none)
     """`<check>@<version>` -> how a check that may change did, and whether it may take nodes out."""
     looked: UnixTime = 0.0
-    """While a case is open: about when the last fresh picture was planned on. Time without pictures makes no step
-    late."""
+    """While a case is open: when the last plan with a fresh picture was made (about). Time without such does not
+    count for deadlines."""
     head: HeadMemory = HeadMemory()
     cluster: Cluster | None = None
     """The API's cluster; None before its creation and after its end."""
@@ -217,20 +216,20 @@ class Memory:
     gates: Mapping[str, Gate] = field(default_factory=_none)
     ended: Mapping[str, UnixTime] = field(default_factory=_none)
     """Id of a cluster that ended, or of a repair whose slot is gone -> when (Unix s): its last instances may still
-    come."""
+    appear."""
     strays: Mapping[InstanceId, Stray] = field(default_factory=_none)
     operations: Mapping[str, Operation] = field(default_factory=_none)
     deeps: Mapping[str, DeepRun] = field(default_factory=_none)
     """Deep checks by id: open ones and recent ones."""
     baselines: Mapping[str, Baseline] = field(default_factory=_none)
-    """`<check>:<profile>` -> the usual result there."""
+    """`<check>:<profile>` -> the usual result of the check on such machines."""
     quotas: Mapping[str, ComputeQuota] = field(default_factory=_none)
-    """By id."""
+    """Quotas by id."""
     scheduler: SchedulerConfig | None = None
     """How teams share; None: the defaults."""
     quota_jobs: Mapping[JobId, QuotaJob] = field(default_factory=_none)
     quota_writes: Mapping[str, Wrote] = field(default_factory=_none)
-    """`<qos or account>/<field>` -> what we wrote there."""
+    """`<qos or account>/<field>` -> what Steward wrote there."""
     elastic: Mapping[JobId, ElasticRun] = field(default_factory=_none)
     """Elastic runs by their base's job id: open ones and recent ones."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)

@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"(?P<prefix>.*[^0-9])(?P<number>[0-9]{1,9})")
 def fold(names: Iterable[str]) -> str:
     """Return the names as one list such as `gpu1-ib,n[1-3,7]`: each name once, sorted.
 
-    Folds only digits at the very end of a name: Slurm before 23.11 reads nothing but a comma after a bracket.
+    Folds only digits at the very end of a name, because Slurm before 23.11 reads only a comma after a bracket.
     """
     terms: set[str] = set()
     numbered: dict[tuple[str, int], set[int]] = {}
@@ -54,7 +54,7 @@ def unfold(text: str, most: int = MAX_NAMES) -> tuple[str, ...]:
 
     Slurm takes commas and blanks between names, in any number (`n1,`, `n1,,n2`, `n1 n2`). A number in brackets has the
     width of the first one of its range, whatever stands before the bracket: `b1[9-11]` is b19, b110 and b111. Raises
-    ValueError for what is no list, and for one of more than `most` names.
+    ValueError if the text is no list, or a list of more than `most` names.
     """
     found: dict[str, None] = {}
     for term in _terms(text, most):
@@ -65,7 +65,7 @@ def unfold(text: str, most: int = MAX_NAMES) -> tuple[str, ...]:
 
 
 def _terms(text: str, most: int) -> Iterator[list[Sequence[str]]]:
-    """Yield for each name of the list its parts, each with its alternatives."""
+    """Yield the parts of each term of the list, each part as its alternatives."""
     term: list[Sequence[str]] = []
     size, at = 1, 0
     while at < len(text):

@@ -42,7 +42,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTimes(Generic[K]):
-    """The times (Unix s) at which records of one kind were read: all at `swept`, those of `looked` again later."""
+    """The times (Unix s) at which records of one kind were read: all at `swept`, those in `looked` again later."""
 
     swept: float
     looked: Mapping[K, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -90,9 +90,9 @@ class AgentView:
     """Whether the agent announced that its host is shutting down, or that all of its Slurm daemons were told to end, as
     in a shutdown."""
     fell_silent: bool = False
-    """Whether it was lost by silence, on a connection that neither side ended."""
+    """Whether the agent was lost by silence, on a connection that neither side ended."""
     dialled_at: float = 0.0
-    """When the head last refused it or hung up on it: such an agent is alive and reconnects every few seconds."""
+    """When the head last refused the agent or hung up on it: such an agent lives and reconnects every few seconds."""
     witness: WitnessSeen | None = None
     peers: tuple[PeerWord, ...] = ()
     """The last reports of other nodes' agents on this node, one each."""
@@ -106,23 +106,23 @@ class AgentView:
     versions: Mapping[str, str] = field(default_factory=_empty)
     reported_at: float = 0.0
     checked_at: float = 0.0
-    """When the last `check now` that the agent answered was sent (0: none in this incarnation); its looks are later."""
+    """When the last answered `check now` was sent (0: none in this incarnation); its looks were made later."""
     deep: tuple[DeepReport, ...] = ()
-    """The current and recent deep checks on it."""
+    """The current and recent deep checks on the node."""
     setup: SetupReport | None = None
     """The report on the lifecycle scripts of this incarnation; None: no setup was ordered."""
     mend: MendReport | None = None
     """The result of the last light repair ordered in this boot; None: none was ordered, or it is under way."""
     progress: tuple[Progress, ...] = ()
-    """The progress of the opted-in jobs on it."""
+    """The progress of the opted-in jobs on the node."""
     bundles: tuple[str, ...] = ()
-    """The names of the last requested stacks (`CollectStacks.name`) that it has sent in full."""
+    """The names of the last requested stacks (`CollectStacks.name`) that the agent has sent in full."""
     exits: tuple[TaskExit, ...] = ()
-    """The last failed tasks of opted-in jobs on it."""
+    """The last failed tasks of opted-in jobs on the node."""
     elastic: tuple[ElasticWord, ...] = ()
     """Reports on the elastic runs whose base job has its batch script on this node."""
     address: str = ""
-    """The address from which it is connected."""
+    """The address from which the agent is connected."""
 
     @property
     def passes_since(self) -> Mapping[str, int]:
@@ -145,9 +145,9 @@ class AgentDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The whole input of a plan but memory and settings. Times are Unix seconds on the head's clock.
+    """The input of a plan besides memory and settings. Times are Unix seconds on the head's clock.
 
-    `agents_since` is when the head began to listen: after its restart agents need a while to reconnect.
+    `agents_since` is when the head began to listen: after the head's restart agents need a while to reconnect.
     """
 
     at: float
@@ -180,12 +180,12 @@ class Observed:
     failures: Mapping[str, str] = field(default_factory=_empty)
     """The error text of each action whose last try failed, by its key (launch refused, scontrol error)."""
     done: frozenset[str] = frozenset()
-    """The keys of backups and restores whose last try succeeded, within the same time as `failures`."""
+    """The keys of backups and restores whose last try succeeded, kept as long as those of `failures`."""
     accounting: Accounting | None = None
     """Accounts, limits and QOS; None: not read, because memory has no quota."""
 
     gres_used: Mapping[NodeName, str] = field(default_factory=_empty)
-    """Nodes that were idle in both of the last two looks and of which Slurm counted GRES as used, and that GRES."""
+    """Node -> the GRES that Slurm counted as used although the node was idle, in both of the last two looks."""
     gres_at: float = 0.0
     """When the older of these looks was requested (Unix s; 0: never)."""
     fits: Mapping[Question, Fit] = field(default_factory=_empty)

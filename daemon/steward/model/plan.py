@@ -25,5 +25,5 @@ class Plan:
 
 def stops_last(actions: Iterable[Action]) -> tuple[Action, ...]:
     """Return the actions in order, but with the answers that stop a shim last."""
-    # the shim's job ends with such an answer, and no later action can change the job in Slurm
+    # such an answer ends the shim's job, and no later action can change the job in Slurm
     return tuple(sorted(actions, key=lambda action: isinstance(action, AnswerAsk) and action.answer is Answer.STOP))

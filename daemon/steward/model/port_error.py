@@ -23,7 +23,7 @@ class Permanent(PortError):
 class WrongClock(Permanent):
     """A sound MUNGE credential from a machine whose clock differs by minutes.
 
-    `uid` is its maker's, `payload` its contents, `behind_s` by how much the maker's clock is behind ours.
+    `uid` is the maker's, `payload` the content, `behind_s` by how much the maker's clock is behind ours.
     """
 
     def __init__(self, text: str, *, uid: int, payload: bytes, behind_s: float) -> None:
@@ -35,7 +35,7 @@ class Stale(PortError):
     """A call about a thing that changed since it was read (our mark is gone, the job ended): read again first."""
 
 
-# The word with which the recorded error of a Slurm command begins: its kind, by which the policy knows what may pass.
+# The first word of a recorded error of a Slurm command is the error's kind, by which the policy decides what to do.
 
 STALE, REFUSED, RETRY, ERROR, NOT_TRIED = "stale", "refused", "retry", "error", "not tried"
 
@@ -51,7 +51,7 @@ def said(error: str) -> str:
 
 
 def is_refusal(error: str) -> bool:
-    """Return whether Slurm refused and would refuse again; any other error may pass."""
+    """Return whether Slurm refused and would refuse again; after any other error a new try may succeed."""
     return was_refused(error) or error.startswith(f"{STALE}: ")
 
 

@@ -1,4 +1,4 @@
-"""Proofs that the sender of some words knows a secret which both ends share, and which is never sent itself."""
+"""Proofs that the sender of a message knows the secret of both ends, which is never sent."""
 
 import hashlib
 import hmac

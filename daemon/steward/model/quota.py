@@ -107,7 +107,7 @@ class QuotaEntry:
     version: int = 1
     status: QuotaStatus = QuotaStatus.CREATING
     failure: str = ""
-    """Why it is not in force (FailureReason); empty if it is."""
+    """Why the entry is not in force (FailureReason); empty if it is."""
     created: UnixTime = 0.0
     created_by: str = ""
     modified: UnixTime = 0.0
@@ -199,7 +199,7 @@ class QuotaJob:
     count: int = 0
     """The number of all its evictions: each doubles the time until the next one."""
     marked: int | None = None
-    """The priority that Steward gave the running job so that Slurm's preemption spares it, and is to take back."""
+    """The priority that Steward gave the running job to spare it from Slurm's preemption, and will take back."""
     mark_seen: bool = False
     """Whether Slurm showed that priority: any other priority is then a person's."""
 

@@ -30,9 +30,9 @@ class KeptNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """A job moved ahead in the queue, once a resume: `before` is its own nice value, `nice` Steward's, set at `at`.
+    """A job moved ahead in the queue, once a resume. `before` is its own nice value, `nice` Steward's, set at `at`.
 
-    `restored`: the restore of its own value was requested, because it runs or its time ahead is over.
+    `restored`: Steward has requested the job's own value again, because it runs or its time ahead is over.
     """
 
     restart: int
@@ -75,9 +75,9 @@ class Suspension:
 class Leaving:
     """The observed end of a run. Times are Unix seconds on the head's clock.
 
-    `restart` is the run's. `since`: since when it cleans up; None if not observed. `over`: since when it is over and
-    not requeued, later by the time in which Slurm could not be read. `done`: the same, and cleaned up. `clean`: since
-    when it is cleaned up and requeued.
+    `restart` is the run's. The times are since when Slurm shows the run so. `since`: cleaning up (None: not observed).
+    `over`: ended and not requeued, later by the time in which Slurm could not be read. `done`: the same, and cleaned
+    up. `clean`: cleaned up and requeued.
     """
 
     restart: int
@@ -93,11 +93,11 @@ class Bystander:
 
     since: UnixTime
     submitted: float | None = None
-    """Its submit time: a later job in Slurm may have the same id."""
+    """Its submit time, because a later job in Slurm may have the same id."""
     refused: bool = False
     """Whether the job itself opted out of the site's default."""
     leaving: Leaving | None = None
-    """The end of its last run, if the job was evicted; None: not waited for."""
+    """The end of its last run, if the job was evicted; None: Steward waits for no end."""
     orphaned: UnixTime | None = None
     """When it was first seen as a replica job without a base job (Unix s)."""
 
@@ -109,7 +109,7 @@ class TakenOut:
     node: NodeName
     at: UnixTime
     fault: str = ""
-    """The node's fault at that time; empty: none is known, so the job's user released the node."""
+    """The node's fault at that time; empty: no fault is known, so the job's user released the node."""
 
 
 class Decision(Enum):
@@ -138,7 +138,7 @@ class Saved:
 
 
 def what_failed(step: str, failed_at: float | None) -> str:
-    """Return `step 0` or `the script` for what was asked about; empty: Slurm ended the whole job, or put it back."""
+    """Return the failed part of the job (`step 0`, `the script`); empty: Slurm ended or requeued the whole job."""
     if step:
         return f"step {step}"
     return "" if failed_at is None else "the script"
@@ -148,7 +148,7 @@ def what_failed(step: str, failed_at: float | None) -> str:
 class Attempt:
     """One decision about a job, and its outcome. Times are Unix seconds.
 
-    `culprits` are the blamed nodes; `decided_for` is the answered ask, or the restart that Slurm made.
+    `culprits` are the blamed nodes; `decided_for` is the id of the answered ask, or Slurm's own restart.
     """
 
     decided_for: str
@@ -160,7 +160,7 @@ class Attempt:
     final: bool = False
     """Whether the batch script itself was told to stop, so that its run ends with its own status."""
     open: bool = False
-    """Whether a fault that is found later may overturn it."""
+    """Whether a fault that is found later may change the decision."""
     failed_at: UnixTime | None = None
     """When the step or script of the ask failed; None: there was no ask."""
     step: str = ""
@@ -168,14 +168,14 @@ class Attempt:
     nodes: frozenset[NodeName] = frozenset()
     """The nodes of that step; empty: not known."""
     counted: bool = True
-    """Whether it counts as a resume; False if one was counted for the same fault."""
+    """Whether the attempt counts as a resume; False if a resume was counted for the same fault."""
     suspended_s: float = 0.0
     """For how long its run had been suspended before."""
     requeued: UnixTime | None = None
     running: UnixTime | None = None
     given_limit_s: float | None = None
-    """The time limit (s) that gives back the time lost by this fault; 0: not worth it, or no fault is known; None: not
-    known yet, or no retry."""
+    """The new time limit (s), which makes up for the time lost by this fault; 0: too little was lost, or no fault is
+    known; None: not decided yet, or no retry."""
     saved: Saved | None = None
     """The newest checkpoint at the decision; None: none is known."""
     lines: tuple[str, ...] = field(default=(), metadata=PRIVATE)
@@ -193,7 +193,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standstill:
-    """A running job without progress. `name` is the name of its stacks' bundle, `since` when it was found."""
+    """A running job without progress. `name` names the bundle of its stacks, `since` is when the hang was found."""
 
     name: str
     since: UnixTime
@@ -206,14 +206,14 @@ class Standstill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """What a run of a job has."""
+    """The allocation of a run, and its time limit."""
 
     partition: str
     nodes: int
     limit_s: float | None
-    """None: no limit, or not known."""
+    """The time limit; None: no limit, or not known."""
     tres: str
-    """Its resources as Slurm writes them; empty: not known."""
+    """The resources as Slurm writes them; empty: not known."""
     exclusive: bool = False
 
 
@@ -232,14 +232,14 @@ class JobMemory:
     resumes: int = 0
     unproven: int = 0
     no_requeue: bool = False
-    """Whether Slurm had it with Requeue=0 at first, though the site's jobs may be requeued: a choice of its user."""
+    """Whether its user forbade a requeue: Slurm had it with Requeue=0 at first, and the site's default is 1."""
     by_default: bool = False
     """Whether the site's default opted the job in; the job did not ask itself."""
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: UnixTime | None = None
     unbegun: bool = False
-    """Whether Slurm requeued it without a fault or an observed run, so that it is left to Slurm's own delay."""
+    """Whether Slurm requeued it without a fault or an observed run, so that Steward leaves it to Slurm's own delay."""
     nudges: int = 0
     last_nudge: UnixTime = 0.0
     nodes: frozenset[NodeName] = frozenset()
@@ -249,7 +249,7 @@ class JobMemory:
     started: UnixTime | None = None
     """When that run started."""
     size: RunSize | None = None
-    """What that run has, or had; None: it was not seen to run."""
+    """The allocation of that run; None: the run was not observed."""
     excised: frozenset[NodeName] = frozenset()
     """The nodes that it lost while it continued without them (`--no-kill`)."""
     taken_out: tuple[TakenOut, ...] = ()
@@ -264,7 +264,7 @@ class JobMemory:
     suspension: Suspension | None = None
     """The suspensions of its current run; None: it was never suspended."""
     kept: KeptNodes | None = None
-    """The nodes that are, or in this resume were, kept for it."""
+    """The nodes that are kept for it, or were kept in this resume."""
     raised: Raised | None = None
     """Set while the job is ahead of others in the queue."""
     lent: Lent | None = None

@@ -1,3 +1,3 @@
-"""The HTTP header with which the head marks a page while its decisions stand still."""
+"""The HTTP header that marks a page while the head makes no decisions."""
 
 HEADER = "Steward-Standstill"

@@ -23,7 +23,7 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` as its author wrote it, in any script, on one harmless line of at most `limit` characters."""
+    """Return the text, in any script, as one harmless line of at most `limit` characters."""
     kept = harmless(text[: limit + 1])
     return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
 
@@ -48,7 +48,7 @@ def as_written(value: object, limit: int = 60) -> str:
 
 
 def cause(error: Exception) -> str:
-    """Return in words why a file, a program or a connection failed, without its name: the message has it already."""
+    """Return in words why a file, a program or a connection failed, without its name, which the message has."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
@@ -61,11 +61,11 @@ def cause_and_file(error: Exception) -> str:
 
 
 _LAST = 253_402_128_000.0
-"""Two days before the end of the year 9999, the last that a calendar has; in Unix seconds."""
+"""Two days before the end of the year 9999 (Unix s), the last year that `datetime` knows."""
 
 
 def on_calendar(at: float) -> float:
-    """Return the time, moved into the years that a calendar has: another machine may send an absurd one."""
+    """Return the time, moved into the years that `datetime` knows: another machine may send any number."""
     return min(max(at, 0.0), _LAST)
 
 
@@ -78,7 +78,7 @@ REPORT_ONLY = 'report only, no node is touched: set repair.mode = "ask" or "act"
 
 
 def verdict_label(word: str) -> str:
-    """Return what people read for the word of a node's verdict, which the API and the metrics keep."""
+    """Return the label for people of a node's verdict; the API and the metrics use the verdict's word."""
     return {"foreign": "drained by admin"}.get(word, word)
 
 

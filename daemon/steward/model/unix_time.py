@@ -1,7 +1,7 @@
 """The type of a time that the head remembers.
 
 A field of this type moves when the head finds that its clock was set back (`workflows/set_back.py`); any other number
-stays. A stamp of Slurm that is only compared with Slurm's own stays too: it is a plain `float`.
+stays. So a time of Slurm's that is only compared with other times of Slurm's is a plain `float`.
 """
 
 from typing import Annotated

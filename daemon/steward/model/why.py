@@ -1,11 +1,11 @@
-"""The reason of an action or of a surprising non-action, with its evidence."""
+"""The reason for an action, or for its absence, with the evidence."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """A reason: the name of the rule that fired (stable, greppable), one sentence for people, and its evidence."""
+    """A reason: the stable name of the rule that fired, one sentence for people, and the evidence."""
 
     rule: str
     text: str

@@ -104,7 +104,7 @@ class HealthService:
 
     def stop(self) -> None:
         """Stop the service, after calls that wait are answered."""
-        self._path.unlink(missing_ok=True)  # first: later the path may belong to our successor
+        self._path.unlink(missing_ok=True)  # first, because the path may soon belong to our successor
         self._server.stop(grace=LIMIT_S + 0.5).wait()
 
     def _answer(self, _request: bytes, _context: object) -> bytes:

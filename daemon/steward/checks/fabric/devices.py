@@ -44,7 +44,7 @@ def _note_count(of: Callable[[Raw], tuple[Device, ...]]) -> Callable[[tuple[Raw,
         slots = [device.slot for device in found]
         is_bonded = any(_BOND in device.name for device in found)
         known = known_set.remember(slots, past)
-        # A bond of RDMA ports takes the place of its members: the remembered set begins anew.
+        # A bond of RDMA ports replaces its members: forget the devices that were seen before.
         return {slot: known[slot] for slot in slots} if is_bonded else known
 
     return note

@@ -78,7 +78,7 @@ def _port(device: str, port: str, texts: dict[str, str]) -> Port:
         phys=_number(phys),
         rate=float(rate[1]) if rate else None,
         layer=texts.get("link_layer", "").strip()[:20],
-        told=f"{_word(state)}, {_word(phys)}",
+        told=f"{_state_name(state)}, {_state_name(phys)}",
     )
 
 
@@ -121,6 +121,6 @@ def _number(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _word(text: str) -> str:
+def _state_name(text: str) -> str:
     match = _NUMBERED.match(text)
     return (match[2] or "?").strip() if match else "?"

@@ -93,14 +93,14 @@ def readings_of(names: tuple[str, ...]) -> Callable[[tuple[Raw, ...]], Mapping[s
 def judge_counters(names: tuple[str, ...], judge: Callable[[Mapping[str, float], Facts, Past], Judgement]) -> Judge:
     """Return a judge that calls `judge` if a port has these counters and they can be read."""
 
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
+    def judge_raws(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         files = [path for path in raws[0].files if path.rpartition("/")[2] in names]
         if not files:
             return skipped(f"no port counts {', '.join(names)}")
         found = counters(raws[0], names)
         return judge(found, facts, past) if found else unknown(f"not a number: {files[0]}")
 
-    return told
+    return judge_raws
 
 
 def counter_check(

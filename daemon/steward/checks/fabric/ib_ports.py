@@ -33,7 +33,7 @@ def _is_linked(port: Port) -> bool:
 
 
 def note_of(is_up: Callable[[Port], bool]) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
-    """Note which ports are up, and since when."""
+    """Return the `note` function that notes which ports are up, and since when."""
 
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
         return links.follow({port.name: is_up(port) for port in ports(raws[0]) if port.state is not None}, past)
@@ -44,7 +44,7 @@ def note_of(is_up: Callable[[Port], bool]) -> Callable[[tuple[Raw, ...], Facts, 
 def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Judgement]) -> Judge:
     """Return a judge that calls `judge` if the node has ports and their states can be read."""
 
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
+    def judge_raws(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         found = ports(raws[0])
         if not found:
             return skipped("no InfiniBand, RoCE or EFA port on this node")
@@ -53,7 +53,7 @@ def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Judgement]) -> 
             return unknown(f"no state in sysfs: {named(silent)}")
         return judge(found, facts, past)
 
-    return told
+    return judge_raws
 
 
 def _state(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:

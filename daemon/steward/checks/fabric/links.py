@@ -13,7 +13,7 @@ _UP, _DOWN = 1.0, 0.0
 def follow(up: Mapping[str, bool], past: Past) -> Notes:
     """Return the notes after this look: for each link, 1 (up) or 0 (down), and since when.
 
-    A link that was never up is not noted; a link that is not there any more keeps its note.
+    A link that was never up has no note; a link that vanished keeps its note.
     """
     notes = {name: values for name, values in past.notes.items() if is_link(values)}
     for name, is_up in up.items():
@@ -41,7 +41,7 @@ def fell(name: str, after: Notes, before: Notes) -> bool:
 
 _HOUR_S = 3600.0
 _DAY_S = 86400.0
-_MOST = 32
+_MAX_TIMES = 32
 _FALLS, _TRIPS, _LOCKED = " downs", " trips", " locked"
 
 
@@ -53,21 +53,21 @@ class Strikes:
     trips: Threshold
 
     def note(self, fresh: Mapping[str, int], facts: Facts, past: Past) -> Notes:
-        """Return the notes after this look, before which each link went down `fresh` times."""
+        """Return the notes after this look; `fresh` is how often each link went down since the look before."""
         notes: dict[str, tuple[float, ...]] = {}
-        for name in sorted({*fresh, *_struck(past.notes)}):
-            notes |= self._noted(name, fresh.get(name, 0), facts, past)
+        for name in sorted({*fresh, *_links_with_strikes(past.notes)}):
+            notes |= self._note_link(name, fresh.get(name, 0), facts, past)
         return notes
 
-    def _noted(self, name: str, fresh: int, facts: Facts, past: Past) -> dict[str, tuple[float, ...]]:
+    def _note_link(self, name: str, fresh: int, facts: Facts, past: Past) -> dict[str, tuple[float, ...]]:
         trips = _since(past.now - _DAY_S, past.notes.get(name + _TRIPS, ()))
-        downs = _since(past.now - _HOUR_S, past.notes.get(name + _FALLS, ())) + (past.now,) * min(fresh, _MOST)
+        downs = _since(past.now - _HOUR_S, past.notes.get(name + _FALLS, ())) + (past.now,) * min(fresh, _MAX_TIMES)
         if len(downs) > facts.limit(self.downs):
             downs, trips = (), (*trips, past.now)
         locked = past.notes.get(name + _LOCKED, ())
         if not locked and len(trips) >= facts.limit(self.trips):
             locked = (past.now,)
-        found = {name + _FALLS: downs[-_MOST:], name + _TRIPS: trips[-_MOST:], name + _LOCKED: locked}
+        found = {name + _FALLS: downs[-_MAX_TIMES:], name + _TRIPS: trips[-_MAX_TIMES:], name + _LOCKED: locked}
         return {key: times for key, times in found.items() if times}
 
     def judge(self, past: Past, severity: Severity) -> Judgement | None:
@@ -87,7 +87,7 @@ class Strikes:
         return None
 
 
-def _struck(notes: Notes) -> set[str]:
+def _links_with_strikes(notes: Notes) -> set[str]:
     return {key.removesuffix(end) for key in notes for end in (_FALLS, _TRIPS, _LOCKED) if key.endswith(end)}
 
 

@@ -89,7 +89,7 @@ def _downs(texts: dict[str, str]) -> int | None:
     changes = _NUMBER.match(texts.get("carrier_changes", ""))
     if downs:
         return int(downs[1])
-    # Kernels before 4.16 count only changes: each down is one, and so is each up.
+    # Kernels before 4.16 count only changes: both each down and each up.
     return int(changes[1]) // 2 if changes else None
 
 
@@ -114,10 +114,10 @@ def _judge_operstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgeme
     if not lost:
         return passed(f"{sum(one.is_up for one in found)} of {len(found)} interfaces up, none was lost")
     severity = Severity.SUSPECT if all(one.is_in_bond for one in lost) else Severity.DEGRADED
-    return failed("; ".join(map(_told, lost[:8])), severity, Advice.REBOOT, hardware=lost[0].name)
+    return failed("; ".join(map(_message, lost[:8])), severity, Advice.REBOOT, hardware=lost[0].name)
 
 
-def _told(interface: Interface) -> str:
+def _message(interface: Interface) -> str:
     """Return the message on a lost interface; an administrator may have set it down on purpose."""
     how = f"{interface.operstate}" if interface.is_enabled else f"{interface.operstate} (set down by an administrator)"
     return f"{interface.name} was up and is {how}" + (", part of a bond" if interface.is_in_bond else "")
@@ -136,7 +136,7 @@ OPERSTATE = Check(
     settings=(INTERFACES,),
 )
 """The check for interfaces that were up in this boot and are down now. An interface that was never up is not in use.
-One that vanished was given to a guest or taken back by the cloud, which says nothing about the node."""
+An interface that vanished was given to a guest or taken back by the cloud, which is no fault of the node."""
 
 DOWNS = Threshold(
     name="net.carrier.downs_per_hour",

@@ -41,7 +41,7 @@ PEERMEM = Check(
     source="procfs",
     cost_ms=0.3,
 )
-"""GPUs and InfiniBand on one node, and no module that lets the adapter reach the GPUs' memory (GPUDirect RDMA)."""
+"""The check that on a node with GPUs and InfiniBand a module lets adapters reach the GPUs' memory (GPUDirect RDMA)."""
 
 _DEVICES = "/sys/class/infiniband/*/device/uevent"
 _SHOW = ("systemctl", "show", "--property=LoadState,LimitMEMLOCK", "slurmd.service")
@@ -82,7 +82,7 @@ MEMLOCK = Check(
     cost_ms=3.0,
     settings=(MIN_GIB,),
 )
-"""EFA registers memory that it pins: what slurmd lets its jobs lock must be enough for it."""
+"""The check that jobs may lock enough memory for EFA, which pins the memory that it registers."""
 
 CHECKS: tuple[Check, ...] = (
     PEERMEM,

@@ -12,7 +12,7 @@ MARGIN = Threshold(
     name="gpu.temp.margin_c", default=0, unit="C", text="Bad within this many degrees of the slowdown.", high=100
 )
 LOOKS = 6
-"""Bad if slowed down, or power-braked, in so many looks of the last ten minutes."""
+"""A GPU is bad if slowed down, or power-braked, in this many looks of the last ten minutes."""
 HARDWARE_SLOWDOWN = 0x8 | 0x20 | 0x40
 """NVML's clock reasons: HW slowdown, SW thermal, HW thermal. The power cap (0x4) is normal."""
 POWER_BRAKE = 0x80
@@ -21,14 +21,14 @@ _EVERY_S = 60.0
 
 
 def _heat(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
-    left = _left(gpu)
+    left = _degrees_left(gpu)
     if left is None:
         return None
     text = f"{gpu.temperature_c} C, {left} C below its slowdown"
     return failed(text, Severity.SUSPECT, Advice.NONE) if left <= facts.limit(MARGIN) else passed(text)
 
 
-def _left(gpu: Gpu) -> int | None:
+def _degrees_left(gpu: Gpu) -> int | None:
     """Return the degrees until the GPU slows down, by its own report if there is one; None if unknown."""
     if gpu.margin_c is not None:
         return gpu.margin_c

@@ -77,12 +77,12 @@ _BRIDGED = ("NVL", "PCIe")
 
 def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     best = max((sum(gpu.nvlinks) for gpu in answering(raws[0])), default=0)
-    told = int(facts.limit(LINKS))
+    limit = int(facts.limit(LINKS))
 
     def of_one(gpu: Gpu) -> Judgement | None:
-        if not gpu.nvlinks or not (best or told):
+        if not gpu.nvlinks or not (best or limit):
             return None  # no NVLink is in use on this node: the check gpu.fabric reports if that is a fault
-        active, wanted = sum(gpu.nvlinks), told or max(best, _of_board(gpu))
+        active, wanted = sum(gpu.nvlinks), limit or max(best, _of_board(gpu))
         text = f"{active} of {wanted} NVLinks are up"
         return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if active < wanted else passed(text)
 
@@ -119,12 +119,12 @@ ERR = nvml_check(
     every_s=_EVERY_S,
 )
 
-_NOT_ONE, _DONE = 0, 3
-"""NVML's fabric states of a GPU without a fabric and of one that has joined; those between are on the way."""
+_NO_FABRIC, _JOINED = 0, 3
+"""NVML's fabric states of a GPU without a fabric and of one that has joined; a GPU in a state between is joining."""
 _FAULTS = {0: "its bandwidth is reduced", 4: "a route is unhealthy"}
-"""The fault that the value 1 means, by the shift of its two-bit part of the health mask. 0 is unknown and 2 is good, so
-that most masks other than zero are healthy. Parts about a recovery under way are left out."""
-_CONFIGURATION_SHIFT, _CONFIGURATION_WELL = 8, 1
+"""Faults, by the shift of a two-bit part of the health mask: the value 1 means the fault, 0 unknown and 2 good. Parts
+about a recovery under way are left out."""
+_CONFIGURATION_SHIFT, _CONFIGURATION_RIGHT = 8, 1
 _SWITCHES = ("/proc/driver/nvidia-nvswitch/devices/*", "/proc/driver/nvidia-nvswitch/devices/*/*")
 _MANAGER = "nv-fabricmanager"[:15]
 """The process's name, cut to 15 characters as the kernel does."""
@@ -133,9 +133,9 @@ _FM_EVERY_S = 60.0
 
 
 def _joined(gpu: Gpu) -> Judgement | None:
-    if gpu.fabric_state is None or gpu.fabric_state == _NOT_ONE:
+    if gpu.fabric_state is None or gpu.fabric_state == _NO_FABRIC:
         return None
-    if gpu.fabric_state != _DONE:
+    if gpu.fabric_state != _JOINED:
         return failed(f"not joined the NVLink fabric (state {gpu.fabric_state})", Severity.DEGRADED, Advice.REBOOT)
     if gpu.fabric_status:
         return failed(f"NVLink fabric failed with NVML's error {gpu.fabric_status}", Severity.DEGRADED, Advice.REBOOT)
@@ -148,7 +148,7 @@ def _joined(gpu: Gpu) -> Judgement | None:
 def _faults(mask: int) -> list[str]:
     found = [words for shift, words in _FAULTS.items() if mask >> shift & 3 == 1]
     configuration = mask >> _CONFIGURATION_SHIFT & 0xF
-    return [*found, f"wrong configuration ({configuration})"] if configuration > _CONFIGURATION_WELL else found
+    return [*found, f"wrong configuration ({configuration})"] if configuration > _CONFIGURATION_RIGHT else found
 
 
 def manager_probes(facts: Facts) -> tuple[Probe, ...]:

@@ -17,7 +17,7 @@ ANSWERS_S = Threshold(
 NO_GPU = "no NVIDIA GPU on this node"
 NOTHING_TOLD = "no GPU or driver here reports it"
 _MARGIN_S = 30.0
-"""The time beyond NVML's own for the start of its child process, and for other checks that share the look."""
+"""The time added to NVML's own, for the start of the child process and the wait for other checks of the look."""
 _SHOWN = 4
 OfOne = Callable[[Gpu], Judgement | None]
 """A GPU that answers -> its verdict; None if the GPU or driver does not report the value."""
@@ -31,19 +31,19 @@ def probes(facts: Facts) -> tuple[QueryGpus, ...]:
 def judge_each(raw: Raw, of_one: OfOne) -> Judgement:
     """Return the worst verdict of all GPUs that answer, with all bad GPUs named.
 
-    The check `gpu` judges those that do not answer.
+    The check `gpu` judges GPUs that do not answer.
     """
     if (none := nothing_to_judge(raw)) is not None:
         return none
-    told = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
-    bad = [(gpu, verdict) for gpu, verdict in told if verdict.is_bad]
+    verdicts = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
+    bad = [(gpu, verdict) for gpu, verdict in verdicts if verdict.is_bad]
     bad.sort(key=lambda each: -each[1].severity.rank)
     if bad:
         worst, verdict = bad[0]
         return failed(_listed(bad), verdict.severity, verdict.advice, hardware=worst.uuid)
-    if not told:
+    if not verdicts:
         return skipped(NOTHING_TOLD)
-    return passed(f"{len(told)} GPUs: {told[0][1].text}")
+    return passed(f"{len(verdicts)} GPUs: {verdicts[0][1].text}")
 
 
 def each(of_one: OfOne) -> Judge:

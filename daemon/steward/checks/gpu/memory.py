@@ -131,7 +131,7 @@ def _leftover_probes(facts: Facts) -> tuple[Probe, ...]:
 
 def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the GPUs of a node without any job for memory and processes left behind."""
-    # With a job on the node, one would have to guess whose process it is. A process of root is a service.
+    # With a job on the node, a process may be the job's. A process of root is a service.
     gpus, listed = raws
     if (none := nothing_to_judge(gpus)) is not None:
         return none
@@ -150,7 +150,7 @@ def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgemen
 
 def _has_job(processes: tuple[Process, ...]) -> bool:
     """Return whether a slurmstepd with children runs."""
-    # The slurmstepd that only holds the cgroup of all steps has none.
+    # The slurmstepd that only holds the cgroup of all steps has no children.
     stepds = {process.pid for process in processes if process.name == _STEPD}
     return any(process.parent in stepds for process in processes)
 

@@ -1,4 +1,4 @@
-"""Whether the GPUs are there, answer, and need no repair by the driver's own word."""
+"""Checks that all GPUs are there, answer, and need no repair according to their driver."""
 
 from collections.abc import Mapping
 from itertools import takewhile
@@ -35,10 +35,10 @@ def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement
         return skipped(NO_GPU)
     silent = [gpu for gpu in gpus if gpu.error]
     if silent:
-        return failed("; ".join(map(_told, silent)), Severity.FATAL, _advice(silent), hardware=silent[0].uuid)
+        return failed("; ".join(map(_described, silent)), Severity.FATAL, _advice(silent), hardware=silent[0].uuid)
     if len(gpus) < wanted:
         why = "there were in this boot" if expected is None else "expected"
-        # If none is left, a person may have unloaded the driver: no reason to end jobs, which then use no GPU anyway.
+        # Without any GPU a person may have unloaded the driver: no reason to end jobs, as none of them uses a GPU then.
         severity = Severity.FATAL if gpus or expected is not None else Severity.DEGRADED
         return failed(f"{len(gpus)} GPUs, {wanted} {why}", severity, Advice.REBOOT)
     return passed(f"{len(gpus)} GPUs answer")
@@ -49,7 +49,7 @@ def _present_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     return {_SEEN: (max(float(len(raws[0].gpus or ())), *past.notes.get(_SEEN, (0.0,))),)}
 
 
-def _told(gpu: Gpu) -> str:
+def _described(gpu: Gpu) -> str:
     return f"GPU {gpu.index} {gpu.uuid or gpu.name}".rstrip() + f": {gpu.error}"
 
 

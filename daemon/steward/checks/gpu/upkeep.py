@@ -1,4 +1,4 @@
-"""Settings of GPUs for a person to look at: persistence mode, InfoROM, firmware."""
+"""Checks of persistence mode, InfoROM and firmware, for a person to look at."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ def _inforom(gpu: Gpu) -> Judgement | None:
 
 
 def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
-    """Judge the firmware: GPUs of one name must have the same; the most common one is taken as right."""
+    """Judge the firmware: all GPUs of one name should have the version that is the most common among them."""
     seen = Counter((gpu.name, gpu.vbios) for gpu in answering(raws[0]) if gpu.vbios)
 
     def of_one(gpu: Gpu) -> Judgement | None:

@@ -51,9 +51,9 @@ THRESHOLDS = _thresholds()
 
 
 def judge(line: str) -> Sign | None:
-    """Judge one of the kernel's own lines; return None for the many that say nothing about the node."""
+    """Judge one of the kernel's own lines; return None for a line that says nothing about the node."""
     if len(line) >= MAX_LINE:
-        return None  # no line about hardware is as long, and the part cut off may name a user's process or file
+        return None  # lines about hardware are shorter, and the part cut off may name a user's process or file
     for signature in signatures.PROGRAMS if signatures.PROGRAM_SAID.match(line) else _KERNELS:
         match = signature.pattern.match(line)
         if match is not None:

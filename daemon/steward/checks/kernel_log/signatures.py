@@ -234,7 +234,7 @@ CPU: tuple[Signature, ...] = (
     told("task_hung", r"INFO: task .{1,16}?:\d{1,10} blocked for more than \d{1,9} seconds", subject=""),
     row("panic", r"Kernel panic - not syncing", _FATAL, Advice.REBOOT, subject=""),
     row("oops", r"BUG: (?:unable to handle|kernel NULL pointer)", _DEGRADED, Advice.REBOOT, subject=""),
-    # Of x86, arm64 and POWER. "Oops: 0000 [#1]" alone may be the name of a process.
+    # The formats of x86, arm64 and POWER. "Oops: 0000 [#1]" alone may be the name of a process.
     row("oops", r"(?:Oops: |general protection fault[,:] )(?:[^\[]{1,120} )?[0-9a-f]{4} \[#\d{1,6}\] {1,2}"
         r"(?:PREEMPT\S{0,16} )?SMP\b", _DEGRADED, Advice.REBOOT, subject=""),
     row("oops", r"Internal error: [^\[]{1,80}: [0-9a-f]{8,16} \[#\d", _DEGRADED, Advice.REBOOT, subject=""),
@@ -248,7 +248,7 @@ _CLUSTER = Scope.CLUSTER
 _TIMEOUTS = Repeat(times=2, within_s=3600.0, severity=_DEGRADED, advice=_REPLACE)
 _IO_ERRORS = Repeat(times=3, within_s=600.0, severity=_DEGRADED, advice=_REPLACE)
 _FRAME = r" +(?:\[<[0-9a-f]{1,16}>\] )?(?:\? )?"
-"""The start of a line of a stack trace. That a task hangs proves nothing; the function in which it hangs does."""
+"""The start of a line of a stack trace: a hung task alone proves nothing, but the function in which it hangs does."""
 
 STORAGE: tuple[Signature, ...] = (
     row("nvme_dead", r"nvme (?P<dev>nvme\d{1,4}): (?:Disabling device after reset failure|Removing after probe failure"
@@ -321,8 +321,8 @@ def _cgroup(match: "re.Match[str]", line: str) -> Judgement:
 
 
 SYSTEM: tuple[Signature, ...] = (
-    # The kernel's own memory counts and the user id follow the name at once: the 15 bytes of a name that a user chose
-    # are too few to fake them.
+    # The memory counts and the user id follow the name at once: a name that a user chose has 15 bytes, too few to fake
+    # them.
     row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>slurmd)\) {_SIZES}, UID:0 ",
         Severity.DEGRADED, Advice.RESTART_SERVICE),
     row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>steward-agent)\) {_SIZES}, UID:0 ",
@@ -338,7 +338,7 @@ SYSTEM: tuple[Signature, ...] = (
 )  # fmt: skip
 
 _BYTE = r"(?>\\x[0-9a-f]{2}|.)"
-"""A byte of a name: /dev/kmsg shows an unprintable one as four characters."""
+"""A byte of a name: /dev/kmsg shows an unprintable byte as four characters."""
 _TOLD_OF_NAME = (
     r"\[\d{1,10}\]:? | ?\(\d{1,10}\):? | \(pid \d{1,10}\) |/\d{1,10}:? "
     r"|: (?:page allocation |vmalloc|vmemmap alloc |Corrupted page table |attempt to access beyond end of device"
