@@ -78,7 +78,7 @@ class SlurmWorld(WorldOfJobs, Protocol):
         """A job that runs until it is told to end, or for its time limit."""
 
     def submit_array(self, tasks: int, rest: int = 0) -> dict[int, JobId]:
-        """Task index -> job id; all of them running, and `rest` more that wait."""
+        """Task index -> job id; the scripts of all of them have begun, and `rest` more wait."""
 
     def finish(self, job: JobId, exit_status: int) -> None:
         """The running job's script ends with this raw wait status."""
@@ -267,7 +267,9 @@ class RealWorld(SlurmWorld):
             return {job.array_task: job.id for job in mine if job.array_task is not None}
 
         self.wait("the array runs", lambda: len(found()) == tasks)
-        return found()
+        for job in (running := found()).values():
+            self.wait(f"the script of job {job} began", self.cluster.path(f"end-{job}.begun").exists)
+        return running
 
     def _script(self) -> str:
         told = f"{self.cluster.folder}/end-$SLURM_JOB_ID"
