@@ -236,7 +236,7 @@ def _read(path: Path) -> list[_Claim]:
 
 
 def _output_of(record: dict[str, Any]) -> Output:
-    """Read a job's output file from a record; unknown in a record of an older agent, which has no start."""
+    """Return the job's output file as the record names it; unknown without a path and its start."""
     path, start = record.get("out"), record.get("out_start")
     return Output(path, start) if isinstance(path, str) and isinstance(start, int) else Output()
 

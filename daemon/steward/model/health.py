@@ -149,7 +149,7 @@ class TrialState(Enum):
 class Trial:
     """The trial of one version (content digest) of one check. Times are Unix seconds.
 
-    `enough` is when enough nodes first had results, `usual` the share of nodes on which its earlier version failed
+    `enough` is when enough nodes first had results, `usual` the share of nodes on which its previous version failed
     (None: there was none). `tried` and `failed` are the nodes with results, and with bad results, during the trial;
     `text` is its standing for people, with the arithmetic.
     """

@@ -110,7 +110,7 @@ def test_a_changed_check_is_compared_with_its_earlier_version() -> None:
     assert state(before) is TrialState.ARMED
     after = failing(versions(before, "v2"), "n1", "n2").then(4 * HOUR_S).then()
     assert state(after, "v2") is TrialState.ARMED
-    assert "5.0% with its earlier version" in after.memory.trials[f"{CHECK}@v2"].text
+    assert "5.0% with its previous version" in after.memory.trials[f"{CHECK}@v2"].text
 
 
 def test_going_back_to_a_version_that_was_armed_needs_no_trial() -> None:

@@ -541,19 +541,19 @@ TRIALS: list[Row] = [
         lambda: canary.armed(),
     ),
     (
-        "check site.fabric may take nodes out from now on: 0 of 20 nodes failed (0.0%; at most 5.0%, it has no "
-        "earlier version)",
+        "check site.fabric may take nodes out from now on: 0 of 20 nodes failed (0.0%; at most 5.0%, it has no previous "
+        "version)",
         lambda: canary.versions(canary.a_site(), "v1").then(4 * canary.HOUR_S),
         lambda: canary.versions(canary.a_site(), "v1").then(3 * canary.HOUR_S),
     ),
     (
-        "check site.fabric fails too often: 3 of 20 nodes failed (15.0%; at most 5.0%, it has no earlier version); it "
+        "check site.fabric fails too often: 3 of 20 nodes failed (15.0%; at most 5.0%, it has no previous version); it "
         "goes on reporting only until `steward check arm site.fabric`, or until it is changed",
         lambda: trial("n1", "n2", "n3").then(4 * canary.HOUR_S),
         lambda: canary.versions(canary.a_site(), "v1").then(4 * canary.HOUR_S),
     ),
     (
-        "0.0% with its earlier version",
+        "0.0% with its previous version",
         lambda: canary.versions(canary.versions(canary.armed(), "v2").then(), "v2").then(4 * canary.HOUR_S),
         lambda: canary.versions(canary.a_site(), "v1").then(4 * canary.HOUR_S),
     ),

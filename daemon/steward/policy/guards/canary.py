@@ -132,7 +132,7 @@ def _bound(trial: Trial, draft: Draft) -> float:
 
 def _numbers(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
     """Return the numbers of a trial for people."""
-    before = "it has no earlier version" if trial.usual is None else f"{trial.usual:.1%} with its earlier version"
+    before = "it has no previous version" if trial.usual is None else f"{trial.usual:.1%} with its previous version"
     return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
 
 
