@@ -541,8 +541,8 @@ TRIALS: list[Row] = [
         lambda: canary.armed(),
     ),
     (
-        "check site.fabric may take nodes out from now on: 0 of 20 nodes failed (0.0%; at most 5.0%, it has no previous "
-        "version)",
+        "check site.fabric may take nodes out from now on: 0 of 20 nodes failed (0.0%; at most 5.0%, it has no "
+        "previous version)",
         lambda: canary.versions(canary.a_site(), "v1").then(4 * canary.HOUR_S),
         lambda: canary.versions(canary.a_site(), "v1").then(3 * canary.HOUR_S),
     ),
