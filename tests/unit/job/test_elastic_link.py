@@ -299,7 +299,7 @@ def test_what_a_training_says_is_heard_also_where_no_coordinator_answers(
         assert agent.wait("127.0.0.1", 1, 30, 60)
     monkeypatch.setattr(elastic, "_run", elastic._Run())
     more = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 8
-    for step in range(min(more, elastic_link._MOST_WORDS)):
+    for step in range(min(more, elastic_link._MAX_WORDS)):
         elastic.saved(step)
-    wait_until("all of it is heard", lambda: len(agent.words) == min(more, elastic_link._MOST_WORDS), FACT_S)
+    wait_until("all of it is heard", lambda: len(agent.words) == min(more, elastic_link._MAX_WORDS), FACT_S)
     agent.close()
