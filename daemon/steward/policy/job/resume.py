@@ -44,9 +44,9 @@ from steward.policy.job.rulings import (
 LEFT_S = 3.0
 """A node that leaves a running job and shows no fault for this long was given up by the job's user."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
-"""A run that cleans up fast is looked at often.
+"""How often, and for how long, to look at a run that cleans up fast.
 
-Its job may start in the very next pass of Slurm's scheduler, or else only `batch_sched_delay` later.
+A nudge in time lets the job start in the next pass of Slurm's scheduler, a late one only `batch_sched_delay` later.
 """
 COMPLETING_LOOK_S = 0.3
 COMPLETING_WATCH_S = 60.0
@@ -78,7 +78,7 @@ def follow_jobs(draft: Draft) -> None:
 def _look_soon(job: Job, draft: Draft) -> None:
     """Look again soon at a job that cleans up."""
     began = cleans_up_since(job, draft)
-    # Slurm sends no notice when a job has cleaned up, and a requeued job waits for us then
+    # Slurm sends no notice when a job has cleaned up, and a requeued job then waits for our nudge
     if draft.now < began + COMPLETING_WATCH_S:
         draft.wake(draft.now + (COMPLETING_SOON_S if draft.now < began + COMPLETING_SHORT_S else COMPLETING_LOOK_S))
 
@@ -93,7 +93,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     if unseen and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
         mem = _leave_to_slurm(job, draft)
     if unseen and could_not_begin(job, mem):
-        _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
+        _forget_unbegun_run(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
     elif mem.nodes:
         draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, resumes=mem.resumes + unseen)
         if unseen:
@@ -103,11 +103,11 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 
 def _has_not_begun(job: Job, draft: Draft) -> bool:
-    """Return whether Slurm requeued the job since we hurried it on, without a run that was seen.
+    """Return whether Slurm requeued the job after our nudge without a run that was seen.
 
-    Slurm could not make its credential, for example for an unknown user.
+    Slurm does that if it can make no credential for the job, for example for an unknown user.
     """
-    # a job that Slurm holds has no delay to wait for
+    # a job that Slurm holds has no delay of Slurm's to wait for
     if not job.is_pending or job.is_held_by_slurm:
         return False
     words = (word for word in draft.overview.opted_in.get(job.id, ()) if word.told_by)
@@ -123,17 +123,17 @@ def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
 
 
 def could_not_begin(job: Job, mem: JobMemory) -> bool:
-    """Return whether the job was released, and Slurm holds it again since its next run could not begin."""
+    """Return whether Slurm holds the job again after our release, because its next run could not begin."""
     return mem.pending_from is not None and job.is_pending and job.is_held_by_slurm
 
 
-def _begin_anew(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Make the run that could not begin the job's last one, on unknown nodes."""
+def _forget_unbegun_run(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """Make the run that could not begin the job's last run, with unknown nodes."""
     draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, nodes=frozenset(), pending_from=None)
 
 
 def _allow_requeue(job: Job, draft: Draft) -> None:
-    """Have Slurm requeue the job if its node dies; a ruling that needs this asks for it itself."""
+    """Ask Slurm to requeue the job by itself if one of its nodes dies (`Requeue=1`)."""
     if has_share(AllowRequeue, job.user_id, draft):
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
@@ -151,10 +151,10 @@ def _follow_running(job: Job, draft: Draft) -> None:
 
 
 def _note_run(job: Job, draft: Draft) -> None:
-    """Make the run that Slurm shows the present one."""
+    """Remember the run that Slurm shows as the job's present run."""
     mem = draft.jobs[job.id]
     if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
-        _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
+        _note_requeue(job, mem, draft)  # an expedited requeue may come and go between two looks
         mem = draft.jobs[job.id]
     same_run = mem.started == job.started and mem.restarts == job.restarts
     if is_shown_again(job, mem):
@@ -178,10 +178,10 @@ def _note_run(job: Job, draft: Draft) -> None:
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
-    """Return the nodes that the run goes on without, each with the time when that was first seen, and its fault."""
+    """Return the nodes that left the running job, each with the time when that was first seen, and its fault."""
     new = lost - {one.node for one in known}
     left = (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
-    # nodes and jobs are not read at once: a fault may show a little later
+    # nodes and jobs are not read at the same moment: a fault may show a little later
     return tuple(replace(one, fault=fault_of(one, draft)) if _is_unexplained(one, draft) else one for one in left)
 
 
@@ -191,7 +191,7 @@ def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
 
 
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
-    """Return whether the run goes on with the nodes that it had, as usual."""
+    """Return whether the run has nothing new to remember, the usual case."""
     may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
     may_change = may_change or mem.size is None or mem.size.limit_s != job.time_limit_s
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
@@ -237,7 +237,7 @@ def _follow_pending(job: Job, draft: Draft) -> None:
 
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Note that the job is back in the queue, by our request, by Slurm after a fault, or by a person."""
+    """Note that the job is back in the queue: by our request, by Slurm after a fault, or by a person."""
     if not is_another(job, mem):
         mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     last = mem.last_attempt
@@ -263,10 +263,7 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:
-    """Rule on a job that ended without a waiting shim: requeue it for evidence, or as its options say.
-
-    An allocation that is gone with its node is told why it is not resumed.
-    """
+    """Rule on a job that ended without a waiting shim: requeue it for evidence, or as its options say."""
     is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
     if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
@@ -281,8 +278,8 @@ def _follow_ended(job: Job, draft: Draft) -> None:
 
 def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Rule on a run that ended; a run that still cleans up is not requeued yet."""
-    # faults are matched with the time at which Slurm ended the run; the time to look into it counts from `over`, when
-    # its end was seen
+    # a fault must fit the time at which Slurm ended the run; the time to look into the end counts from `over`, when the
+    # end was seen
     ended = job.ended if job.ended is not None else over
     ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
@@ -308,7 +305,7 @@ def _why_given_up(job: Job, draft: Draft) -> str:
 
 
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
-    """Carry out a ruling on an ended run; one without evidence waits for faults that may still be reported."""
+    """Carry out a ruling on an ended run; an open ruling first waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
     until = over + (EVIDENCE_AFTER_S if stops else rules.detect_s)
     if ruling.open and draft.now <= until:
