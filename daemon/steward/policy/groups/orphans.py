@@ -1,4 +1,4 @@
-"""End orphan instances, which Steward made and which belong to no slot; report foreign ones."""
+"""End orphan instances, which Steward made and which belong to no slot. Foreign instances are only reported."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -111,7 +111,7 @@ def _delete_node(name: NodeName, draft: Draft) -> None:
 
 
 def _is_left_over(node: Node, ended: float, draft: Draft) -> bool:
-    """Return whether the node is unused, and no machine has come under its name since."""
+    """Return whether the node is unused, and no machine has registered under its name since `ended`."""
     view = draft.seen.agents.get(node.name)
     is_silent = (view is None or not view.is_heard) and (node.slurmd_started or 0.0) <= ended
     return node.is_dynamic and is_silent and not node.is_busy and not node.is_foreign

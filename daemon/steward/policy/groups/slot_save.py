@@ -21,7 +21,7 @@ AGAIN_S = 3600.0
 
 
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
-    """Return the running jobs on the node that opted in by their users' own option, or are remembered as such."""
+    """Return the running jobs on the node that opted in: reported for their own user, or remembered."""
     running = draft.overview.running_on.get(node, ())
     words = [word for job in running for word in draft.overview.opted_in.get(job, ())]
     told = {word.job for word in words_that_count(words, draft) if word.mode.on and _is_by_its_user(word, draft)}

@@ -204,7 +204,7 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, bu
 
 
 def _first_judged_at(ask: Ask, draft: Draft) -> float:
-    """Return the time (Unix s) at which this request could first be judged, and remember it."""
+    """Return the time (Unix s) at which this request could be judged for the first time; remember this time."""
     known = draft.asks[ask.id]
     if known.judged is not None:
         return known.judged

@@ -23,7 +23,7 @@ CANCELLED = "resume.cancelled"
 FINAL_CODE, DEADLINE, MEMORY = "resume.final_code", "resume.deadline", "resume.out_of_memory"
 TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
-"""The rules of ends after which no other run follows, whatever was decided before."""
+"""The rules after which no other run follows, even if a requeue was decided before."""
 TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
 TOLD = "resume.told"
 OUT_OF_TURN = "first.out_of_turn"

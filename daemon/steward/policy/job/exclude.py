@@ -13,7 +13,7 @@ from steward.policy.facts.silence import waited_for
 from steward.policy.facts.slurm_faults import hurt_since_repair
 
 LATE_KILL_S = 90.0
-"""slurmctld repeats after 60 s what a dead node did not answer (RPC_RETRY_INTERVAL), plus its own pass."""
+"""slurmctld repeats an unanswered request to a dead node after 60 s (RPC_RETRY_INTERVAL), plus its own pass."""
 
 
 def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
@@ -55,7 +55,7 @@ def _usable_left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job,
 
 
 def _of_replicas(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes of the replica jobs of the job's elastic run, which end with it."""
+    """Return the nodes of the replicas of the job's elastic run, which end together with the job."""
     run = draft.elastic.get(job.id)
     replicas = (draft.seen.jobs.get(one.job) for one in run.replicas if one.job is not None) if run is not None else ()
     return frozenset().union(*(each.nodes for each in replicas if each is not None))
@@ -99,12 +99,12 @@ def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
 
 
 def _new_since(case: Case) -> float | None:
-    """Return since when another machine bears the lost node's name; None if a spare with its own name took over."""
+    """Return since when another machine has the lost node's name; None if a spare of another name took over."""
     return None if case.stand_in else case.replaced
 
 
 def _broke_launch(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that broke a launch of this job and were not repaired since; Slurm leaves them in service."""
+    """Return the nodes that broke a launch of this job and were not repaired since; Slurm may leave them in service."""
     since = draft.now - EXCLUDE_S
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     return frozenset(node for node in blamed if mem.id in hurt_since_repair(node, draft))

@@ -87,7 +87,7 @@ def was_put_first(job: Job, mem: JobMemory) -> bool:
 
 
 def end_turn(job: Job, draft: Draft) -> None:
-    """Requeue a job that was put first and has started with more than its last run had."""
+    """Requeue a job that was put first and has started with more resources than its last run had."""
     # its user enlarged it after our last look at it
     why = Why(rule=OUT_OF_TURN, text="it went first in the queue, and was made larger meanwhile: it waits for its turn")
     ruling = Ruling(decision=Decision.REQUEUE, why=why)

@@ -55,7 +55,7 @@ def asked(question: Question, since: float, draft: Draft) -> Fit | None:
 
 
 def why_blocked(job: Job, fit: Fit | None) -> str:
-    """Return what the job waits for other than nodes, so that no nodes are kept for it; empty for nodes."""
+    """Return what the job waits for other than nodes, so that no nodes are kept for it; empty if nothing is known."""
     if fit is not None and fit.missing == "licenses":
         return MISSING["licenses"]
     if job.is_pending and (job.reason in _LIMITED or job.reason.startswith(_LIMITS)):

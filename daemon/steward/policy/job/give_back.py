@@ -41,7 +41,7 @@ def _runs_after_retry(job: Job, attempt: Attempt) -> bool:
 
 
 def _extend_limit(job: Job, attempt: Attempt, draft: Draft) -> None:
-    """Work out the new limit once the retry has made a step, and ask for it."""
+    """Ask for the new limit once the retry has made a step."""
     if attempt.given_limit_s is None:
         works = _works_since(job, attempt, draft)
         if works is None:

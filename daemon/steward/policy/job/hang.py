@@ -25,7 +25,7 @@ from steward.policy.job.progress import told_of
 from steward.policy.job.rulings import requeue, requeue_by
 
 PAUSES = 5.0
-"""A job hangs after this many times its usual longest pause between two steps."""
+"""A job hangs if it makes no step for this many times its usual longest pause between two steps."""
 AGAIN_S = 5.0
 """Requests for stacks and checks of the same hang are repeated after this time."""
 TOGETHER_S = 120.0
@@ -227,7 +227,7 @@ def _ask_nodes(
 
 
 def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None:
-    """Decide on the hang: requeue the job, or leave it running and say why."""
+    """Rule on the hang: requeue the job, or leave it running and report why."""
     mem = draft.jobs[job.id]
     ruling = decide(told(FailureSource.HANG, job, mem, draft.now, draft))
     left = _why_left(mem, ruling, hang, draft)

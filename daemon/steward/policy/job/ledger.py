@@ -154,7 +154,7 @@ def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run
 
 
 def _with_news(run: Run, draft: Draft) -> Run:
-    """Return the run with its progress, as its nodes report."""
+    """Return the run with the progress that its nodes report."""
     told = _progress(run, draft)
     if told is None:
         return run
@@ -238,7 +238,7 @@ def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
 
 
 def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
-    """Return the run with its end, if it is over or another one follows; else unchanged."""
+    """Return the run with its end if the job or the run is over; else brought up to date."""
     if mem.ended is not None:
         at = job.ended if job is not None and job.ended is not None else mem.ended
         final = _last_attempt(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None

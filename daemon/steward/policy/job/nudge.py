@@ -137,7 +137,7 @@ def _has_new_checkpoint(before: Saved | None, after: Saved | None) -> bool:
 
 
 def _is_under_way(attempt: Attempt) -> bool:
-    """Return whether the requeue was decided and its run has not begun."""
+    """Return whether the ruling is a requeue whose run has not begun yet."""
     return attempt.is_requeue and attempt.running is None
 
 
@@ -179,7 +179,7 @@ def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft
 
 
 def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Return whether Slurm has not looked at the job since it became eligible, or can use another node now."""
+    """Return whether a nudge may help: Slurm has not looked at the job yet, a node returned, or excludes changed."""
     returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
     stuck = job.is_held_by_slurm or job.reason in ("BeginTime", "None", "")
     return returned or stuck or exclude != job.excluded

@@ -1,4 +1,4 @@
-"""The nodes on which a resumed job can run: its own sound ones, other free ones, and which other jobs want them."""
+"""The nodes on which a resumed job can run: its own sound nodes, other free nodes, and the jobs that want them, too."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The progress that a job's agents report; its last checkpoint is remembered for when its nodes are lost."""
+"""The progress that a job's agents report. The last checkpoint is remembered for when the job's nodes are lost."""
 
 from collections.abc import Collection
 from dataclasses import replace

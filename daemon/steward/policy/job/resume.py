@@ -53,7 +53,7 @@ COMPLETING_WATCH_S = 60.0
 
 
 def follow_jobs(draft: Draft) -> None:
-    """Bring the memory of each job up to the picture and do what its state asks for."""
+    """Bring the memory of each opted-in job up to date, and do what the job's state calls for."""
     ids = jobs_needing_attention(draft)
     forgive_blind_time(ids, draft)
     for id in ids:
@@ -198,7 +198,7 @@ def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
 
 
 def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
-    """Requeue a job that runs on without its script."""
+    """Rule on a job that runs on without its script: requeue it, or report that it must be cancelled."""
     mem = draft.jobs[job.id]
     if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
         if prior.is_requeue:

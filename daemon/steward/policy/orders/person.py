@@ -81,7 +81,7 @@ def check_deep(order: CheckDeep, draft: OrderDraft) -> OrderAnswer:
 
 
 def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
-    """Return the kinds of deep check that the words name; all kinds if there is no word. Raises Refusal for others."""
+    """Return the kinds of deep check of these names; all kinds without a name. Raises Refusal for an unknown name."""
     known = {kind.value: kind for kind in DeepKind}
     if unknown := sorted(set(words) - known.keys()):
         raise invalid(f"{', '.join(unknown)}: no such deep check; there are {' and '.join(sorted(known))}.")
@@ -97,7 +97,7 @@ def check_free(draft: OrderDraft) -> None:
 
 
 def ask(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraft) -> DeepRun:
-    """Start a run that waits for its nodes. Raises Refusal while another request is not over."""
+    """Start a deep check, which first waits for its nodes. Raises Refusal while another request is not over."""
     check_free(draft)
     return add(nodes, kinds, draft)
 

@@ -189,7 +189,7 @@ def _value_before_ours(key: str, draft: Draft) -> str:
 
 
 def _forget(team: str, draft: Draft) -> None:
-    """Forget what was written for the team."""
+    """Forget the values that were written for the team."""
     # while other quotas are left, keep the account's limits: it is now an account without a quota (see others.py)
     begin = f"account {team}/cap:"
     kept = {key: wrote for key, wrote in draft.quota_writes.items() if key.startswith(begin) and draft.quotas}

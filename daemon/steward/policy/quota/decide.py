@@ -16,7 +16,7 @@ from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import Amounts, Unit
 
 _NOT_YET = frozenset({"", "None"})
-"""Slurm's reasons of jobs that it has not looked at yet."""
+"""Slurm's reasons for jobs that it has not looked at yet."""
 
 
 class UnitStanding(Enum):

@@ -158,7 +158,7 @@ def _takes_lists(unit: Unit, picture: Accounting) -> bool:
 
 
 def _move(ruling: UnitRuling, job: Job, qos: tuple[str, ...]) -> MoveJob:
-    """Return the action that moves the job to these QOS."""
+    """Return the action that gives the job these QOS."""
     text = "its team's quota covers it" if ruling.standing is UnitStanding.OWN else "it runs with what others lend"
     text = "it adds nodes to an elastic run, with what is lent" if ruling.unit.replica else text
     key = Key(f"quota:move:{job.id}:{job.restarts}:{','.join(qos)}")

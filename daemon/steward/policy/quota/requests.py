@@ -156,7 +156,7 @@ class Requests:
         )
 
     def weight(self, job: Job) -> int:
-        """Return the weight of the job's priority class; -1 if it has none that is known."""
+        """Return the weight of the job's priority class; -1 without a known class."""
         return self._weights.get(class_of(job), -1)
 
     def used(self, jobs: Iterable[Job]) -> Amounts:
