@@ -28,7 +28,7 @@ TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.
 TOLD = "resume.told"
 OUT_OF_TURN = "first.out_of_turn"
 TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED, OUT_OF_TURN, TOLD})
-"""The rules of jobs that come back although no fault ended them: other jobs have their turn first."""
+"""The rules of jobs that come back although no fault ended them: other waiting jobs go first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,8 @@ class Ruling:
     """A decision on a failure, with its reasons.
 
     `final`: this run is not judged again. `open`: the ruling holds while no fault of a node is found; fresh checks may
-    overturn it. `unproven`: a resume without evidence. `is_counted`: a resume whose fault was charged before. `lines`:
-    what the job itself printed, for its user and admins alone; `why`, which everybody may read, has only the names of
-    the signs.
+    overturn it. `unproven`: a resume without evidence. `is_counted`: a resume whose fault was charged before. `lines`
+    are lines that the job printed, for its user and admins alone; all users may read `why`, which only names the signs.
     """
 
     decision: Decision
@@ -263,7 +262,7 @@ RULES: tuple[Rule, ...] = (
         open=True,
     ),
 )
-"""Tried in this order. The last one always fits, so that every failure gets a ruling."""
+"""The rules in the order in which they are tried. The last rule always fits, so that every failure gets a ruling."""
 
 
 def decide(failure: Failure) -> Ruling:

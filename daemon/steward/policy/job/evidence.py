@@ -67,7 +67,7 @@ def evidence(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tu
 def _earliest(reach: Reach, failed_at: float, draft: Draft) -> float:
     """Return the earliest time of evidence that counts for a failure."""
     earliest = failed_at - EVIDENCE_BEFORE_S
-    # a run that seems to begin after its failure: the clock of slurmctld is ahead
+    # if slurmctld's clock is ahead, a run seems to begin after its failure
     if reach.began is None or reach.began > failed_at:
         return earliest
     return max(earliest, reach.began - START_SLACK_S)

@@ -47,7 +47,7 @@ def put_first(job: Job, draft: Draft) -> None:
     text = f"a fault took its place: it goes before {ahead} waiting jobs, for {FIRST_FOR_S:.0f} s at most"
     why = Why(rule="first.raise", text=text, evidence=(f"nice {job.nice} -> {nice}",))
     raised = SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice)
-    draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as its nodes are let go
+    draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as the job's nodes are freed
     draft.tell("job.first", f"job {job.id}: {why}", job=job.id)
     draft.wake(draft.now + FIRST_FOR_S)
 
@@ -79,7 +79,7 @@ def _priorities_of_others(partition: str, draft: Draft) -> Sequence[int]:
 
 def was_put_first(job: Job, mem: JobMemory) -> bool:
     """Return whether the job's new run has started in the time for which Steward put the job first."""
-    # its nice value may be set back in the second in which it starts
+    # Steward may restore the nice value in the second in which the job starts: compare times
     raised = mem.raised
     if raised is None or job.started is None or job.restarts != raised.restart + 1:
         return False

@@ -221,7 +221,7 @@ def _ask_nodes(
         draft.wish(order, AGAIN_S)
     if unchecked:
         key = Key(f"check:{_decided_for(hang)}")
-        # an order that the agent did not get is repeated; an agent that has begun with it ignores the repetition
+        # repeat an order that an agent did not get; an agent that carries it out already ignores the repetition
         order_s = AGAIN_S if key in draft.seen.failures else None
         draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=CHECK_BUDGET_S), order_s)
 

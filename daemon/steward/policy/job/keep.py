@@ -141,7 +141,7 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
     limit = draft.want.resume.keep_others_s
     if draft.now < kept.since + limit:
         draft.wake(kept.since + limit)
-        return ""  # no job can have waited for them that long
+        return ""  # no job can have waited for these nodes that long
     wait = [
         (max(kept.since, other.eligible or other.submitted or 0.0) + limit, other)
         for other in rivals(job, kept.nodes, draft)
@@ -168,7 +168,7 @@ def _go_first(id: JobId, draft: Draft) -> None:
     if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or job.is_held:
         return
     if job.is_expediting or begins_later(job, draft):
-        return  # it is first already, or is not to begin now
+        return  # the job is first already, or must not begin now
     kept = mem.kept is not None and mem.kept.freed is None
     if kept or not lost_its_place(mem) or has_grown(job, mem) or draft.now < not_before(mem, draft):
         return

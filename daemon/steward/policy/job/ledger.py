@@ -32,7 +32,7 @@ _GO_ON = {
 
 def keep_ledger(draft: Draft) -> None:
     """Bring the ledger of every remembered job up to date."""
-    # a job that changes its size may be at rest otherwise
+    # an elastic job that changes its size may need no other attention
     for id in dict.fromkeys([*jobs_needing_attention(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
         after = _brought_up_to_date(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
@@ -51,7 +51,7 @@ def _brought_up_to_date(before: tuple[Run, ...], mem: JobMemory, job: Job | None
         and mem.promised is not None
         and mem.promised.restart == runs[-1].restart
     ):
-        runs[-1] = replace(runs[-1], ending=None, end_text="")  # its end was overturned
+        runs[-1] = replace(runs[-1], ending=None, end_text="")  # the ruling on its end was overturned
     if runs and runs[-1].ending is None:
         runs = _with_last_updated([*runs[:-1], _resized(runs[-1], draft)], mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:
@@ -115,7 +115,7 @@ def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
 
 def _waiting(run: Run, mem: JobMemory) -> Run:
     """Return the requeued run whose successor has not begun, with a decision that came after Slurm's requeue."""
-    # Slurm may requeue a job, and hide that for a moment, before anything is decided on it
+    # Slurm may requeue a job before any ruling on it, and hide the requeue for a moment
     attempt = _last_attempt(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
     if attempt is not None:
         run = _ended(run, attempt, run.ended or attempt.at, Ending.REQUEUED)

@@ -47,7 +47,7 @@ def nudge(job: Job, draft: Draft) -> None:
         draft.wake(safe)
         return
     if mem.kept is not None and mem.kept.freed is None and mem.nudges:
-        return  # it cannot start while its nodes are kept for it: it is nudged again when they are freed
+        return  # the job cannot start while nodes are kept for it: it is nudged again when they are freed
     exclude = exclude_list(job, mem, draft)
     if not _is_due(job, mem, exclude, draft):
         return

@@ -25,8 +25,8 @@ def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
     # an answer cannot harm a run that is over
     if not job.is_active or job.restarts > ask.restart:
         return True
-    # a script's failure is reported by its batch host; a step's by a node of the job, its submit host, or a host
-    # without a node in Slurm (a login node)
+    # the batch host reports a script's failure; a node of the job, its submit host, or a host without a node in Slurm
+    # (a login node) reports a step's
     if ask.kind is AskKind.BATCH:
         return job.batch_host in (None, ask.node)
     return (

@@ -266,7 +266,7 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     """Rule on a job that ended without a waiting shim: requeue it for evidence, or as its options say."""
     is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
     if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
-        _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
+        _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # the run was over before we looked
     over, mem = over_since(job, draft), draft.jobs[job.id]
     last = mem.last_attempt
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts

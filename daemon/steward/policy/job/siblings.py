@@ -49,7 +49,7 @@ def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
     others = _waiting(job, array, draft)
     most = max((other.most_tasks for other in others), default=0)
     if not most or any((other.eligible or 0.0) > draft.now + DELAY_S for other in others):
-        return  # a person delayed them
+        return  # the array has no limit, or a person delayed the siblings
     text = f"its array runs {most} at a time: the other tasks begin after this one, or in {DELAY_S:.0f} s"
     why = Why(rule="array.slot", text=text, evidence=("it lost its place to a fault",))
     action = DelayTasks(key=_key(job.id, mem.restarts), why=why, job=job.id, array=array, delay_s=DELAY_S)

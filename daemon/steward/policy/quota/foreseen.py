@@ -48,7 +48,7 @@ def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, pict
     if partition.own_qos and first is None:
         return False
     # a partition's own QOS replaces all other limits of the resources that it limits
-    settled = {"node", *(first.limits if first is not None else ())}  # jobs on one node count as one there
+    settled = {"node", *(first.limits if first is not None else ())}  # jobs that share a node count the node once
     asks = {tres: amount for tres, amount in parse_tres(job.requested).items() if amount and tres not in settled}
     return all(_is_beyond_in(qos, asks, unit, staying, draft, picture) for qos in unit.qos)
 

@@ -186,7 +186,7 @@ def _set_status(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -
             failure, status = "", quota.status
         if (status, failure) != (quota.status, quota.failure):
             draft.quotas[quota.id] = replace(quota, status=status, failure=failure)
-            if failure and quota.status in _SETTLED.values():  # a new one may be seen before its account is
+            if failure and quota.status in _SETTLED.values():  # a new quota may be seen before its account
                 draft.tell("quota.trouble", f"quota {quota.name}: {failure}", level=Level.WARNING)
 
 

@@ -53,7 +53,7 @@ def _top_accounts(turn: Turn, picture: Accounting) -> Mapping[str, str]:
         has = picture.of_account(account)
         if account in above or account in turn.teams or has is None or record.organization == ACCOUNT_MARK:
             continue
-        if not any(name.startswith(QOS_PREFIX) for name in has.qos):  # one whose quota just ends
+        if not any(name.startswith(QOS_PREFIX) for name in has.qos):  # not an account whose quota is ending
             found[account] = [name for name in picture.line_of(account) if name not in above][-1]
     return found
 
@@ -61,7 +61,7 @@ def _top_accounts(turn: Turn, picture: Accounting) -> Mapping[str, str]:
 def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
     """Return the amounts that no team owns, by TRES."""
     flavors, total = turn.flavors, dict[str, int]()
-    # CPUs only if no machine type has accelerators: Slurm counts them over all types
+    # CPUs count only if no machine type has accelerators: Slurm's limit is on the CPUs of all types together
     has_gpus = any(flavors.has_gpus(kind) for kind in flavors.present) or bool(flavors.without_type())
     owned: dict[Resource, int] = {}
     for account in turn.ledger.accounts.values():

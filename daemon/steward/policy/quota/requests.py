@@ -297,7 +297,7 @@ def _is_limited(job: Job) -> bool:
     if job.reason == "JobArrayTaskLimit":
         return job.most_tasks > 0
     if job.reason.startswith("QOS") and QOS_PREFIX not in job.qos:
-        return False  # the limit of another QOS, which its user chose
+        return False  # a limit of another QOS, which the job's user chose
     return _LIMITED.fullmatch(job.reason) is not None
 
 

@@ -120,7 +120,7 @@ def is_delayed(job: Job, draft: Draft) -> bool:
     """Return whether only Slurm's delay after a requeue keeps the evicted job from running."""
     memory = draft.quota_jobs.get(job.id)
     last = memory.evictions[-1] if memory is not None and memory.evictions else None
-    # a job that opted in to auto-resume is nudged there
+    # auto-resume nudges a job that opted in
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
         return False
     is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
