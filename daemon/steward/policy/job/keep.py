@@ -45,16 +45,20 @@ def free_kept(draft: Draft) -> None:
         mem = draft.jobs[id]
         if mem.kept is not None and mem.kept.freed is None:
             _free_or_renew(mem, mem.kept, draft)
-        elif mem.kept is not None and _is_done(mem, draft):
+        elif mem.kept is not None and _needs_no_record(mem, draft):
             draft.jobs[id] = replace(mem, kept=None)
         _go_first(id, draft)
     _free_strays(draft)
 
 
-def _is_done(mem: JobMemory, draft: Draft) -> bool:
-    """Return whether the job needs the record of its kept nodes no more."""
+def _needs_no_record(mem: JobMemory, draft: Draft) -> bool:
+    """Return whether the job no longer needs the record of its kept nodes."""
     job = draft.seen.jobs.get(mem.id)
-    return mem.ended is not None or job is None or (job.is_active and mem.kept is not None and _is_later(job, mem.kept))
+    return (
+        mem.ended is not None
+        or job is None
+        or (job.is_active and mem.kept is not None and _is_in_later_run(job, mem.kept))
+    )
 
 
 def _is_retried(mem: JobMemory, kept: KeptNodes) -> bool:
@@ -63,7 +67,7 @@ def _is_retried(mem: JobMemory, kept: KeptNodes) -> bool:
     return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
 
 
-def _is_later(job: Job, kept: KeptNodes) -> bool:
+def _is_in_later_run(job: Job, kept: KeptNodes) -> bool:
     """Return whether the job is in a later run."""
     return job.restarts > kept.restart
 
@@ -88,7 +92,7 @@ def _why_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
     if job is None or not (job.is_active or job.is_pending or job.is_completing):
         return "the job is over"
     if job.is_active:
-        if _is_later(job, kept):
+        if _is_in_later_run(job, kept):
             return "the job runs again"
         draft.wake(kept.since + GOES_ON_S)
         goes_on = _is_retried(mem, kept) or draft.now >= kept.since + GOES_ON_S
@@ -106,7 +110,7 @@ def _why_useless(job: Job, mem: JobMemory, kept: KeptNodes, draft: Draft) -> str
         return "the job is left to Slurm"
     if not draft.may_touch_nodes:
         return "Steward is paused, or only reports"
-    if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _is_gone(mem.id, kept, draft):
+    if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _was_deleted(mem.id, kept, draft):
         return "their reservation is gone, or Slurm refused it"
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
@@ -129,7 +133,7 @@ def _may_start(job: Job, draft: Draft) -> bool:
     return draft.now >= safe
 
 
-def _is_gone(id: JobId, kept: KeptNodes, draft: Draft) -> bool:
+def _was_deleted(id: JobId, kept: KeptNodes, draft: Draft) -> bool:
     """Return whether a person deleted the reservation."""
     return draft.seen.reservations_at > kept.since + _SEEN_S and keep_name(id) not in draft.seen.reservations
 

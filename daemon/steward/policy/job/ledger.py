@@ -53,12 +53,12 @@ def _brought_up_to_date(before: tuple[Run, ...], mem: JobMemory, job: Job | None
     ):
         runs[-1] = replace(runs[-1], ending=None, end_text="")  # the ruling on its end was overturned
     if runs and runs[-1].ending is None:
-        runs = _with_last_updated([*runs[:-1], _resized(runs[-1], draft)], mem, job, draft)
+        runs = _with_last_updated([*runs[:-1], _with_size_changes(runs[-1], draft)], mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:
-        runs[-1] = _waiting(runs[-1], mem)
+        runs[-1] = _with_late_decision(runs[-1], mem)
     if job is not None and (job.is_active or _came_and_went(job, runs)) and _is_new(job, runs):
-        runs = _with_last_updated(_opened(runs, mem, job, draft), mem, job, draft)
-    return tuple(_explained(run, draft) for run in _with_work_done_again(runs)[-RUNS_KEPT:])
+        runs = _with_last_updated(_with_new_run(runs, mem, job, draft), mem, job, draft)
+    return tuple(_with_repairs(run, draft) for run in _with_work_done_again(runs)[-RUNS_KEPT:])
 
 
 def _with_work_done_again(runs: list[Run]) -> list[Run]:
@@ -73,17 +73,17 @@ def _with_work_done_again(runs: list[Run]) -> list[Run]:
 
 def _with_last_updated(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) -> list[Run]:
     """Return the runs with the progress, the retries and the end of the last one."""
-    runs = _retried([*runs[:-1], _with_news(runs[-1], draft)], mem, job)
-    return [*runs[:-1], _closed(runs[-1], mem, job, draft)]
+    runs = _with_retries([*runs[:-1], _with_news(runs[-1], draft)], mem, job)
+    return [*runs[:-1], _with_end(runs[-1], mem, job, draft)]
 
 
-def _resized(run: Run, draft: Draft) -> Run:
+def _with_size_changes(run: Run, draft: Draft) -> Run:
     """Return the run with the finished changes of size of its elastic run."""
     elastic = draft.elastic.get(run.job)
     after = run.pauses[-1].stepped if run.pauses else run.started
     for change in elastic.events if elastic is not None else ():
         if change.before and change.done is not None and change.done > after:
-            run = replace(run, pauses=_shorter((*run.pauses, _pause(run, change, change.done, after))))
+            run = replace(run, pauses=_merged_if_too_many((*run.pauses, _pause(run, change, change.done, after))))
             after = change.done
     return run
 
@@ -101,7 +101,7 @@ def _pause(run: Run, change: SizeChange, stepped: float, after: float) -> Pause:
     return Pause(kept=max(kept, after), stopped=stopped, stepped=stepped, steps=change.again)
 
 
-def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
+def _merged_if_too_many(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
     """Return the pauses, with the two oldest merged into one of the same length if there are too many."""
     if len(pauses) <= PAUSES_KEPT:
         return pauses
@@ -113,12 +113,12 @@ def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
     return (Pause(kept=kept, stopped=stopped, stepped=second.stepped, steps=steps), *others)
 
 
-def _waiting(run: Run, mem: JobMemory) -> Run:
+def _with_late_decision(run: Run, mem: JobMemory) -> Run:
     """Return the requeued run whose successor has not begun, with a decision that came after Slurm's requeue."""
     # Slurm may requeue a job before any ruling on it, and hide the requeue for a moment
     attempt = _last_attempt(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
     if attempt is not None:
-        run = _ended(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
+        run = _with_ending(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
     return replace(run, eligible=mem.last_nudge) if run.eligible is None and mem.last_nudge else run
 
 
@@ -132,7 +132,7 @@ def _is_new(job: Job, runs: list[Run]) -> bool:
     return not runs or (runs[-1].ending is not None and job.restarts > runs[-1].restart)
 
 
-def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
+def _with_new_run(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
     """Return the runs with a new one for the job's present run."""
     told = job.started if job.started is not None else draft.now
     # Slurm shows whole seconds: for a start that we saw, our own clock is more exact
@@ -188,10 +188,10 @@ def _with_last_report(run: Run, draft: Draft) -> Run:
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
     """Return the report of the run's farthest node; None if no node reports progress."""
-    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_how_far, default=None)
+    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_progress_order, default=None)
 
 
-def _how_far(told: Progress) -> tuple[bool, int, int, NodeName]:
+def _progress_order(told: Progress) -> tuple[bool, int, int, NodeName]:
     """Return the sort key of a report of progress."""
     return told.step is not None, told.step or 0, told.checkpoint_step or 0, told.node
 
@@ -212,7 +212,7 @@ def _first_number(run: Run, told: Progress) -> int | None:
     return told.first if run.first is None and is_mine else run.first
 
 
-def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
+def _with_retries(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
     """Return the runs, with a new one for each retry in place."""
     for attempt in mem.attempts:
         last = runs[-1]
@@ -233,29 +233,29 @@ def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
             account=last.account,
             nodes=(nodes - attempt.culprits) or last.nodes,
         )
-        runs = [*runs[:-1], _ended(last, attempt, attempt.at, Ending.RETRIED), again]
+        runs = [*runs[:-1], _with_ending(last, attempt, attempt.at, Ending.RETRIED), again]
     return runs
 
 
-def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
+def _with_end(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
     """Return the run with its end if the job or the run is over; else brought up to date."""
     if mem.ended is not None:
         at = job.ended if job is not None and job.ended is not None else mem.ended
         final = _last_attempt(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
         run = _with_last_report(run, draft)
-        return replace(_ended(run, final, run.ended or at, Ending.OVER), end_text=mem.end_text)
+        return replace(_with_ending(run, final, run.ended or at, Ending.OVER), end_text=mem.end_text)
     if job is None:
         return run
     if job.is_pending or job.restarts > run.restart:
         attempt = _last_attempt(mem, run, (Decision.REQUEUE, Decision.WAIT))
         run = _with_last_report(run, draft)
-        return _ended(run, attempt, run.ended or _end_not_seen(attempt, mem, job, draft), Ending.REQUEUED)
+        return _with_ending(run, attempt, run.ended or _end_not_seen(attempt, mem, job, draft), Ending.REQUEUED)
     if job.is_active:
-        return _going(run, mem, job)
+        return _with_decision_to_stop(run, mem, job)
     return run if run.ended is not None or job.ended is None else replace(run, ended=max(job.ended, run.started))
 
 
-def _going(run: Run, mem: JobMemory, job: Job) -> Run:
+def _with_decision_to_stop(run: Run, mem: JobMemory, job: Job) -> Run:
     """Return the run that goes on, with a decision to stop as soon as that is known."""
     stop = _last_attempt(mem, run, (Decision.STOP,))
     if stop is not None and stop.final and run.decided != stop.at:
@@ -280,7 +280,7 @@ def _last_attempt(mem: JobMemory, run: Run, decisions: tuple[Decision, ...]) -> 
     return next((a for a in found if a.at >= run.started), None)
 
 
-def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
+def _with_ending(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
     """Return the run with its end and the decision on it."""
     closed = replace(run, ended=max(at, run.started), ending=ending)
     if attempt is None:
@@ -295,7 +295,7 @@ def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
     )
 
 
-def _explained(run: Run, draft: Draft) -> Run:
+def _with_repairs(run: Run, draft: Draft) -> Run:
     """Return the run with the times of its culprits' repairs, which may begin after the decision."""
     if run.decided is None or run.marked is not None or not run.was_hit:
         return run

@@ -64,7 +64,7 @@ def follow_jobs(draft: Draft) -> None:
         if job is not None:
             _count_unseen(job, draft)
         if job is None:
-            _end(id, "Slurm does not know it any more", draft)
+            _note_end(id, "Slurm does not know it any more", draft)
         elif job.is_active:
             _follow_running(job, draft)
         elif job.is_pending:
@@ -271,7 +271,7 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     last = mem.last_attempt
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
     if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
-        _end(job.id, f"{job.state.value}", draft)
+        _note_end(job.id, f"{job.state.value}", draft)
     elif not job.is_completing or draft.now > over + EVIDENCE_AFTER_S:
         _rule_late(job, mem, over, draft)
 
@@ -289,7 +289,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
         _decide_late(job, f"end:{mem.restarts}", ruling, over, draft)
     elif why := _why_given_up(job, draft):
         text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
-        _end(job.id, text, draft, level=Level.WARNING)
+        _note_end(job.id, text, draft, level=Level.WARNING)
     else:
         requeue(job, promised.why, draft)
 
@@ -313,12 +313,12 @@ def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft:
     elif stops or draft.now > done_since(job, draft) + EVIDENCE_AFTER_S:
         if stops and ruling.why.rule != CANCELLED:
             keep_ruling(job.id, decided_for, ruling, draft)
-        _end(job.id, f"{job.state.value}", draft)
+        _note_end(job.id, f"{job.state.value}", draft)
     else:
         requeue_by(job, decided_for, ruling, draft)
 
 
-def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
+def _note_end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
     """Note that the job is over, once."""
     mem = draft.jobs[id]
     if mem.ended is None:

@@ -128,13 +128,13 @@ def _delete(chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
             rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
         draft.slots.keep(hurried(replace(draft.slots[slot.node], purpose=Purpose.LEAVE, why=why), draft))
-    goals = {name: _smaller(name, chosen, draft) for name in {slot.group for slot in chosen}}
+    goals = {name: _smaller_goal(name, chosen, draft) for name in {slot.group for slot in chosen}}
     operation = draft.set_goals(goals)
     text = f"{draft.who} deleted {fold(slot.node for slot in chosen)}"
     draft.tell("nodes.deleted", text, operation=operation.id if operation else "")
 
 
-def _smaller(group: str, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Goal:
+def _smaller_goal(group: str, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Goal:
     """Return the goal without the chosen slots, so that no new ones are made; a minimum above it is lowered."""
     goal = draft.groups[group].goal
     target = max(0, goal.target - sum(slot.group == group for slot in chosen))

@@ -41,14 +41,14 @@ def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False)
         if not names and quota.status is QuotaStatus.DELETING:
             if others_left and len(draft.quotas) == 1:
                 continue
-            if quota.team not in teams and _waits_for_account(quota, picture, draft):
+            if quota.team not in teams and _delete_account(quota, picture, draft):
                 continue
             del draft.quotas[quota.id]
             _forget(quota.team, draft)
             draft.tell("quota.deleted", f"quota {quota.name} of team {quota.team} is gone")
 
 
-def _waits_for_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bool:
+def _delete_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bool:
     """Delete the empty account that `steward quota setup` made, with the team's last quota.
 
     Return whether to wait for the deletion.

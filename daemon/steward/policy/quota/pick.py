@@ -74,7 +74,7 @@ class Room:
                         covered[name] = covered.get(name, 0) + amount
                 else:
                     beyond.append(unit)
-            self._excess[team] = sorted(beyond, key=_goes_first)
+            self._excess[team] = sorted(beyond, key=_victim_order)
         return self._excess[team]
 
     def has_lower(self, team: str, weight: int) -> bool:
@@ -83,7 +83,7 @@ class Room:
 
     def own_lower(self, team: str, weight: int) -> list[Unit]:
         """Return the team's own running units of lower classes, the first to evict first."""
-        return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_goes_first)
+        return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_victim_order)
 
     @property
     def knows_nodes(self) -> bool:
@@ -113,7 +113,7 @@ class Room:
             self._places.let_go(unit, -1)
 
 
-def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
+def _victim_order(unit: Unit) -> tuple[int, bool, float, int, int]:
     """Return the sort key of victims: the lowest class, then replicas of elastic runs, the newest, the smallest."""
     return unit.weight, not unit.replica, -unit.since, unit.nodes, -unit.id
 
@@ -256,7 +256,7 @@ def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
 
 def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
     """Clear node after node, required nodes first, until the job has its nodes or no node is left; return the units."""
-    places, (on, ways) = room.places, _ways(room, demand, wish)
+    places, (on, ways) = room.places, _nodes_to_clear(room, demand, wish)
     taken: list[Unit] = []
     for node in sorted(wish.required):
         if places.lacks(wish, node):
@@ -280,7 +280,7 @@ def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
     return taken
 
 
-def _ways(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
+def _nodes_to_clear(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
     """Return the units on each node that may be taken for the demand, and a heap of nodes to clear."""
     key = demand.cause, demand.team, wish
     if (known := room.ways.get(key)) is None:
