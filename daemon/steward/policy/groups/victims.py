@@ -1,4 +1,4 @@
-"""The choice of slots to remove when a group shrinks: those with the least harm, or random ones (as HyperPod does)."""
+"""Choose the slots to remove when a group shrinks: the least harmful ones, or random ones (as HyperPod does)."""
 
 import hashlib
 import heapq

@@ -36,7 +36,7 @@ MOST_SIGNALS = 64
 
 
 class FailureSource(Enum):
-    """How a failure came to be known."""
+    """The way in which a failure became known."""
 
     STEP = "step"
     """An srun inside the allocation failed, and its supervisor waits for an answer."""

@@ -1,4 +1,4 @@
-"""The one cluster of this head: CreateCluster, DeleteCluster, AddTags, DeleteTags."""
+"""Orders about the one cluster of this head: CreateCluster, DeleteCluster, AddTags, DeleteTags."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

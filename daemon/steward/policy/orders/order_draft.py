@@ -19,10 +19,7 @@ _KEPT_OPERATIONS = 500
 
 
 class OrderDraft(Draft):
-    """A draft for one order, and one call of `carry_out`.
-
-    If a Refusal is raised, the draft is thrown away, and nothing has changed.
-    """
+    """A draft for one order; after a Refusal the draft is dropped, so that nothing has changed."""
 
     def __init__(self, who: str, memory: Memory, seen: Observed, want: Desired) -> None:
         super().__init__(seen, want, memory, seen.at)

@@ -20,7 +20,7 @@ _NOT_YET = frozenset({"", "None"})
 
 
 class UnitStanding(Enum):
-    """How a waiting unit stands after this turn."""
+    """The standing of a waiting unit after this turn."""
 
     OWN = "own"
     """The quota of the job's team covers the job: it runs when nodes are free."""
@@ -107,8 +107,9 @@ class Decider:
         self._requests: dict[JobId, tuple[str, int]] = {}
         """The team and the request of each unit: equal for units that fit, or do not, for the same reasons."""
         self._without_place: set[tuple[str, Wish | None]] = set()
-        """Requests for which no eviction would help."""
+        """Requests within a quota for which no eviction would free nodes."""
         self._without_victims: set[tuple[tuple[str, int], int]] = set()
+        """Requests, each with its class, for which no job may be evicted."""
         self._beyond_limit: dict[tuple[str, int], list[dict[Resource, int]]] = {}
         self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
@@ -166,8 +167,8 @@ class Decider:
         request = self._requests[unit.id]
         if request in self._blocked:
             return True
-        kin, blocked = _limits_key(unit), self._blocked
-        if not all((kin, id(self._ledger.counted(unit.team, each))) in blocked for each in unit.options):
+        limits, blocked = _limits_key(unit), self._blocked
+        if not all((limits, id(self._ledger.counted(unit.team, each))) in blocked for each in unit.options):
             return False
         blocked.add(request)
         return True
@@ -217,7 +218,7 @@ class Decider:
         return has_room or self._reclaim(unit, asked, wish)
 
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
-        """Return whether the unit has room on nodes, or need not be tested yet."""
+        """Return whether the unit has room on nodes, or its nodes need not be tested yet."""
         # Slurm may start a new job at once: test nodes only after Slurm has looked at the job, whatever reason it gave
         # (22.05 may name a limit that has room)
         return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has(wish)

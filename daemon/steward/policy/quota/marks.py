@@ -1,4 +1,4 @@
-"""Marks: priorities that keep Slurm's preemption away from jobs in `b` that their quota covers by now.
+"""Marks: priorities that keep Slurm's preemption away from jobs that began as borrowers and are covered by now.
 
 If Slurm showed our priority and then shows another, a person set that one, and it stays.
 """
@@ -60,7 +60,7 @@ def release_all(draft: Draft, *teams: str) -> int:
 
 
 def _covered_and_beyond(turn: Turn) -> tuple[list[Unit], list[Unit]]:
-    """Return the running jobs in `b`: those that their team's quota covers by now, and those beyond it."""
+    """Return the running jobs in borrowing QOS: those that the quota covers by now, and those beyond it."""
     spared: list[Unit] = []
     beyond: list[Unit] = []
     for team, held in turn.held.items():

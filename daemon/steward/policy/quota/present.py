@@ -22,7 +22,7 @@ IsReady = Callable[[Job, str], bool]
 class Held:
     """The amounts of running units, including evicted ones, summed by the QOS in which Slurm counts them.
 
-    `away` is the part on nodes that take no jobs; `borrowers` are the units in `b`.
+    `away` is the part on nodes that take no jobs; `borrowers` are the units in the QOS for borrowing.
     """
 
     guaranteed: dict[Resource, int] = field(default_factory=dict)
