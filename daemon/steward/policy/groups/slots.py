@@ -38,10 +38,8 @@ WORRYING = frozenset(
 
 
 def move_slots(draft: Draft) -> None:
-    """Move every slot by the facts, controllers first, then the oldest, and ask for what its step needs.
-
-    Without a fresh list of instances, or while Steward is paused, nothing is launched, moved or ended.
-    """
+    """Move every slot by the facts, controllers first, then the oldest, and ask for the actions of its step."""
+    # without a fresh list of instances, or while Steward is paused, nothing is launched, moved or ended
     if not draft.slots or not draft.provider_is_fresh or not draft.may_provision:
         return
     settled = _settled(draft)

@@ -95,10 +95,7 @@ def _stop_undecided(ask: Ask, job: Job | None, why: Why, draft: Draft) -> None:
 
 
 def _refuse_foreign(ask: Ask, text: str, draft: Draft) -> None:
-    """Refuse a request for a job that is not the caller's, and warn once a day for each user on each node.
-
-    Nothing is remembered of the job.
-    """
+    """Refuse a request for a job that is not the caller's, and warn once a day for each user on each node."""
     # the caller chooses the jobs to name: a warning for each job could flood the log
     draft.tell(
         "ask.foreign", text, once=f"foreign:{ask.node}:{ask.uid}", level=Level.WARNING, node=ask.node, job=ask.job
@@ -185,15 +182,13 @@ def _waits_for_output(ask: Ask, until: float, draft: Draft) -> bool:
 
 
 def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, budget_s: float, draft: Draft) -> bool:
-    """Return whether to wait for fresh checks of the job's nodes, or for a silent node to be found lost.
-
-    If the job's log points to a hardware fault, its nodes are checked a second time a little later.
-    """
+    """Return whether to wait for fresh checks of the job's nodes, or for a silent node to be found lost."""
     # agents need time to reconnect to a head that has just started, and no check ran while Slurm could not be read
     began = draft.seen.agents_since + draft.want.repair.agents_grace_s
     first = max(failed_at, began, _first_judged_at(ask, draft)) + draft.want.resume.detect_s
     if _awaits_results(Key(f"check:{ask.id}"), job, first, budget_s, draft):
         return True
+    # if the job's log points to a hardware fault, its nodes are checked a second time a little later
     if failure.sign(Lean.INFRA) is None:
         return False
     if draft.now < first:

@@ -86,12 +86,9 @@ def needs(job: Job, mem: JobMemory) -> int:
 
 
 def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
-    """Return the nodes on which a new run is not safe yet, and until when (Unix s).
-
-    These are nodes that a job with `--no-kill` lost while it ran on. Slurm told the dead node to end its part of the
-    step, got no answer and repeats the kill a minute later: it would reach the new machine of that name, and end the
-    same step of the job's new run.
-    """
+    """Return the nodes, lost under `--no-kill`, on which a new run is not safe yet, and until when (Unix s)."""
+    # Slurm told the dead node to end its part of the step, got no answer and repeats the kill a minute later: it would
+    # reach the new machine of that name, and end the same step of the job's new run
     cases = (case for node in mem.excised for case in draft.cases.of(node))
     killed = (case for case in cases if case.marked is not None and case.trigger.ends_jobs)
     ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}

@@ -103,10 +103,8 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 
 def _has_not_begun(job: Job, draft: Draft) -> bool:
-    """Return whether Slurm requeued the job after our nudge without a run that was seen.
-
-    Slurm does that if it can make no credential for the job, for example for an unknown user.
-    """
+    """Return whether Slurm requeued the job after our nudge without a run that was seen."""
+    # Slurm does that if it can make no credential for the job, for example for an unknown user
     # a job that Slurm holds has no delay of Slurm's to wait for
     if not job.is_pending or job.is_held_by_slurm:
         return False
@@ -327,11 +325,8 @@ def _note_end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> 
 
 
 def waits_for_parts(job: Job, draft: Draft) -> bool:
-    """Return whether a requeued job must not begin yet because parts of it still run.
-
-    Slurm requeues only the parts of a heterogeneous job that lost a node; a new run beside the remains of the last one
-    would fail.
-    """
+    """Return whether a requeued job must not begin yet because parts of it still run; requeue left-over parts."""
+    # Slurm requeues only the parts of a heterogeneous job that lost a node; a new run beside the others would fail
     parts = other_parts(job, draft.seen.jobs)
     if any(part.is_completing for part in parts):
         draft.wake(draft.now + COMPLETING_LOOK_S)

@@ -60,10 +60,7 @@ def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
 
 
 def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool) -> None:
-    """Refuse two controller groups, one without exactly one instance, and none at all if there is SlurmConfig.
-
-    The controller is the machine on which this head runs.
-    """
+    """Refuse two controller groups, one without exactly one instance, and none at all if there is SlurmConfig."""
     controllers = [group for group in groups if group.role is Role.CONTROLLER]
     if len(controllers) > 1:
         raise invalid(

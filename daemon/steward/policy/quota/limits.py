@@ -55,10 +55,8 @@ class WantedTeam:
 
 
 def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Accounting) -> list[WantedQos]:
-    """Return the wanted QOS of all teams; `still` is the result of `teams_still_in_b`.
-
-    Each `b` comes before every `g`, because a `g` names other teams' `b` as the QOS that it may preempt.
-    """
+    """Return the wanted QOS of all teams, each `b` before every `g`; `still` is the result of `teams_still_in_b`."""
+    # a `g` names the other teams' `b`, which it may preempt: these must exist before it
     lenders = sorted(turn.quotas)
     borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows or team in still]
     priorities = _priorities(turn, borrowers)
