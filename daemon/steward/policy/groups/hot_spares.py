@@ -73,7 +73,7 @@ def _maintain_group(group: str, count: int, draft: Draft) -> None:
 
 
 def _more_spares(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
-    """Return up to `count` more idle nodes; none while resumed jobs, or (by setting) any jobs there, wait."""
+    """Return up to `count` more idle nodes; none while resumed jobs (by setting: any jobs of its partitions) wait."""
     if any(_is_back_in_queue(draft.jobs[id], draft) for id in jobs_needing_attention(draft)):
         return frozenset()  # the resumed job may need the idle nodes
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
