@@ -1,8 +1,8 @@
-"""Gates: partitions of API groups are closed (DOWN) until the minimum is there. Pure, and no job is touched.
+"""Gates: keep partitions of API groups closed (DOWN) until the groups have their minimum. Pure.
 
 A closed partition accepts jobs and starts none; running jobs go on. Steward changes only its own partitions: those of
 `capacity.owned_partitions`, and those in its own include file. A state that an admin sets by hand is reported once and
-left alone until Steward's own wish changes; a restart of slurmctld is not taken for an admin.
+left alone until Steward wants another state; a change by a restart of slurmctld is undone.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ _HEAD = """\
 class PartitionShape:
     """A partition in our include file.
 
-    `members` holds, for each group, its nodes that are in slurm.conf; other nodes have the group's name as a feature.
-    Without members, jobs of a deleted group still wait in the partition.
+    `members` has, for each group, the nodes that are in slurm.conf; a group's other nodes have its name as a feature.
+    A partition without members is kept only because jobs of a deleted group still wait in it.
     """
 
     name: str
@@ -66,12 +66,12 @@ def _set_name(group: str) -> str:
     return f"steward-{group}"
 
 
-# The wish that a partition be open or closed, decided from its groups alone.
+# Decide from a partition's groups alone whether the partition should be open or closed.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateWish:
-    """The wish that a partition be open or closed, and why."""
+    """The state that Steward wants for a partition, open or closed, and why."""
 
     partition: str
     open: bool
@@ -82,9 +82,8 @@ class GateWish:
 def gate_wishes(draft: Draft) -> Mapping[str, GateWish]:
     """Return the wish for each partition of a compute group, and for each one without groups that still has a gate.
 
-    A partition is closed while a group in it waits for its minimum, unless another of its groups has been in service: a
-    partition that serves is not closed because a second group joins it. With the rule `strict` a partition is closed
-    again whenever a group has less than its minimum.
+    A partition is closed while one of its groups waits for its minimum, unless another group of it has been in service.
+    With the rule `strict` a partition is closed again whenever a group has less than its minimum.
     """
     by_partition: defaultdict[str, list[Group]] = defaultdict(list)
     for group in sorted(draft.groups.values(), key=lambda group: group.name):
@@ -92,11 +91,11 @@ def gate_wishes(draft: Draft) -> Mapping[str, GateWish]:
             by_partition[group.partition].append(group)
     counts = {group.name: current(group, draft) for groups in by_partition.values() for group in groups}
     wishes = {name: _wish(name, groups, counts, draft) for name, groups in by_partition.items()}
-    return wishes | {name: _left_over(name, draft) for name in draft.gates if name not in wishes}
+    return wishes | {name: _wish_without_groups(name, draft) for name in draft.gates if name not in wishes}
 
 
 def _wish(name: str, groups: list[Group], counts: Mapping[str, int], draft: Draft) -> GateWish:
-    evidence = tuple(_told(group, counts) for group in groups)
+    evidence = tuple(_group_facts(group, counts) for group in groups)
 
     def wish(rule: str, text: str, *, open: bool) -> GateWish:
         why = Why(rule=rule, text=f"partition {name} is {'open' if open else 'closed'}: {text}", evidence=evidence)
@@ -104,7 +103,7 @@ def _wish(name: str, groups: list[Group], counts: Mapping[str, int], draft: Draf
 
     if all(group.status is GroupStatus.DELETING for group in groups):
         return wish("gate.deleting", "its groups are being deleted", open=False)
-    if waiting := [group for group in groups if group.status.is_gated and not _serves_beside(group, groups)]:
+    if waiting := [group for group in groups if group.status.is_gated and not _serves_with_another(group, groups)]:
         return wish("gate.minimum", f"group {waiting[0].name} waits for its minimum", open=False)
     if short := [group for group in groups if _is_short(group, counts, draft)]:
         return wish("gate.strict", f"group {short[0].name} has less than its minimum", open=False)
@@ -113,7 +112,7 @@ def _wish(name: str, groups: list[Group], counts: Mapping[str, int], draft: Draf
     return wish("gate.open", "its groups have what they need", open=True)
 
 
-def _serves_beside(group: Group, groups: list[Group]) -> bool:
+def _serves_with_another(group: Group, groups: list[Group]) -> bool:
     return any(other.good is not None for other in groups if other.name != group.name)
 
 
@@ -123,7 +122,7 @@ def _is_short(group: Group, counts: Mapping[str, int], draft: Draft) -> bool:
 
 def _has_nodes(name: str, groups: list[Group], draft: Draft) -> bool:
     """Return whether the partition has nodes."""
-    # Without nodes a partition starts nothing either way; from Slurm 23 on it accepts jobs then only while DOWN.
+    # A partition without nodes starts no job, open or closed; from Slurm 23 on it accepts jobs only while DOWN.
     if shown := draft.seen.partitions.get(name):
         return bool(shown.nodes)
     return any(nodes_of_conf(group.name, draft) for group in groups)
@@ -136,15 +135,15 @@ def nodes_of_conf(group: str, draft: Draft) -> frozenset[NodeName]:
     return frozenset(node.name for node in found if node is not None and not node.is_dynamic)
 
 
-def _left_over(name: str, draft: Draft) -> GateWish:
+def _wish_without_groups(name: str, draft: Draft) -> GateWish:
     """Return the wish for a partition that has no group any more."""
-    # The site gets an owned partition back open. One of our own accepts no jobs until it is removed.
+    # The site gets an owned partition back open; a partition of our own file is closed until it is removed.
     is_lent = name in draft.want.capacity.owned_partitions
     why = Why(rule="gate.left", text=f"partition {name} has no group any more", evidence=())
     return GateWish(partition=name, open=is_lent, why=why)
 
 
-def _told(group: Group, counts: Mapping[str, int]) -> str:
+def _group_facts(group: Group, counts: Mapping[str, int]) -> str:
     goal = group.goal
     has = counts.get(group.name, 0)
     return f"group {group.name} is {group.status.value} with {has} nodes, minimum {goal.minimum}, target {goal.target}"
@@ -157,14 +156,14 @@ _STATES = {PartitionState.UP: True, PartitionState.DOWN: False}
 
 
 def keep_gates(draft: Draft) -> None:
-    """Write our partitions, and open and close them; do nothing on an old picture or while paused by a person."""
+    """Write our partitions, and open and close them; do nothing with an old picture or while Steward is paused."""
     if not draft.may_provision or not (draft.groups or draft.gates):
         return
     if draft.now - draft.seen.partitions_at > _OLD_S:
         return
     wishes = gate_wishes(draft)
     ours = {name: wish for name, wish in wishes.items() if _is_ours(wish, draft)}
-    _keep_file({name: wish for name, wish in ours.items() if not _is_lent(name, draft)}, draft)
+    _write_file({name: wish for name, wish in ours.items() if not _is_lent(name, draft)}, draft)
     for name in sorted(ours):
         _keep_gate(ours[name], draft)
 
@@ -188,44 +187,44 @@ def _is_lent(name: str, draft: Draft) -> bool:
     return name in draft.want.capacity.owned_partitions
 
 
-def _keep_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
+def _write_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
     """Ask for a write of the file if its text is new, the last write failed, or Slurm lacks its partitions."""
     kept = {n: w for n, w in wishes.items() if (w.groups or _has_jobs(n, draft)) and _can_be_written(n, draft)}
-    if not draft.want.capacity.has_include or not (kept or _asked_files(draft)):
+    if not draft.want.capacity.has_include or not (kept or _file_keys(draft)):
         return
-    text = partitions_text(_shape(wish, draft) for wish in kept.values())
+    text = partitions_text(_partition_shape(wish, draft) for wish in kept.values())
     key = Key(_FILE + hashlib.sha256(text.encode()).hexdigest()[:16])
-    for other in _asked_files(draft) - {key}:
+    for other in _file_keys(draft) - {key}:
         del draft.asked[other]
     why = Why(rule="gate.file", text=f"partitions of API groups: {', '.join(sorted(kept)) or 'none any more'}")
-    again = draft.want.capacity.other_backoff_s[-1] if _is_amiss(key, kept, draft) else None
+    again = draft.want.capacity.other_backoff_s[-1] if _must_be_written_again(key, kept, draft) else None
     draft.wish(WritePartitions(key=key, why=why, text=text), again)
     if draft.now - draft.asked[key] > _REFRESH_S:
-        draft.asked[key] = draft.now  # wishes are forgotten after a day, but this one still holds
+        draft.asked[key] = draft.now  # wishes are forgotten after a day, but the file is still in force
     for name in kept.keys() - draft.gates.keys():
-        _set(Gate(partition=name, open=kept[name].open, set_at=draft.now, why=str(kept[name].why)), draft)
+        _save(Gate(partition=name, open=kept[name].open, set_at=draft.now, why=str(kept[name].why)), draft)
 
 
 def _can_be_written(name: str, draft: Draft) -> bool:
-    """Return whether Slurm accepts the name; a reserved word in the file would make Slurm reject all of it."""
-    # The API refuses such names today, but memory may hold an older group.
+    """Return whether Slurm accepts the name; Slurm would reject the whole file for one reserved word."""
+    # The API refuses such names, but memory may hold an older group.
     if is_reserved(name):
         text = f"{name} is left out of Steward's partition file: Slurm reserves the name; make its group anew"
         draft.tell("gate.reserved", text, once=f"gate.reserved:{name}", level=Level.WARNING)
     return not is_reserved(name)
 
 
-def _asked_files(draft: Draft) -> set[Key]:
+def _file_keys(draft: Draft) -> set[Key]:
     return {key for key in draft.asked if key.startswith(_FILE)}
 
 
-def _is_amiss(key: Key, kept: Mapping[str, GateWish], draft: Draft) -> bool:
+def _must_be_written_again(key: Key, kept: Mapping[str, GateWish], draft: Draft) -> bool:
     asked = draft.asked.get(key)
     is_lost = asked is not None and draft.seen.partitions_at > asked and not kept.keys() <= draft.seen.partitions.keys()
     return key in draft.seen.failures or is_lost
 
 
-def _shape(wish: GateWish, draft: Draft) -> PartitionShape:
+def _partition_shape(wish: GateWish, draft: Draft) -> PartitionShape:
     names = [group.name for group in wish.groups if _can_be_written(group.name, draft)]
     members = {name: nodes_of_conf(name, draft) for name in names}
     return PartitionShape(name=wish.partition, open=wish.open, members=members)
@@ -243,62 +242,60 @@ def _keep_gate(wish: GateWish, draft: Draft) -> None:
         if not wish.groups:
             draft.gates.pop(wish.partition, None)
     elif not (wish.groups or _is_lent(wish.partition, draft) or _has_jobs(wish.partition, draft)):
-        return  # removed with the next write of our file; until then remembered as ours
+        return  # the next write of our file removes the partition; until then it is remembered as ours
     elif gate is None:
         _adopt(wish, shown, draft)
     elif gate.open is not wish.open:
-        _turn(wish, shown, draft, since=gate.set_at)
+        _change_state(wish, shown, draft, since=gate.set_at)
     else:
         gate = replace(gate, why=str(wish.why))
-        _set(gate, draft)
+        _save(gate, draft)
         if draft.seen.partitions_at > gate.set_at:
             _compare(gate, wish, shown, draft)
 
 
 def _adopt(wish: GateWish, shown: Partition, draft: Draft) -> None:
-    """Take in a partition for the first time; leave alone a state that Steward never sets."""
+    """Take over a partition that has no gate yet; leave alone a state that Steward never sets."""
     if shown.state in _STATES:
-        _turn(wish, shown, draft)
+        _change_state(wish, shown, draft)
     else:
         fresh = Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=True, why=str(wish.why))
-        _yield(fresh, shown, draft)
+        _leave_to_admin(fresh, shown, draft)
 
 
-def _turn(wish: GateWish, shown: Partition, draft: Draft, since: float = 0.0) -> None:
-    """Ask for a new state, which also overrides an admin's own setting.
-
-    A state read before the last change (`since`) does not confirm the new one.
-    """
+def _change_state(wish: GateWish, shown: Partition, draft: Draft, since: float = 0.0) -> None:
+    """Ask for a new state, which also overrides an admin's own setting."""
+    # a state that was read before our last change (`since`) does not confirm the new one
     done = draft.seen.partitions_at > since and _STATES.get(shown.state) is wish.open
-    _set(Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=done, why=str(wish.why)), draft)
+    _save(Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=done, why=str(wish.why)), draft)
     draft.tell("gate.opened" if wish.open else "gate.closed", str(wish.why))
     if not done:
         draft.asked.pop(_key(wish), None)
-        _ask(wish, wish.why, draft)
+        _ask_for_state(wish, wish.why, draft)
 
 
 def _compare(gate: Gate, wish: GateWish, shown: Partition, draft: Draft) -> None:
-    """Compare the gate with the state that Slurm shows since the last change."""
+    """Compare the gate with the state that Slurm shows since our last change: confirm, repeat, or leave to an admin."""
     has_begun_anew = shown.loaded > (gate.yielded or gate.set_at)
     if _STATES.get(shown.state) is gate.open:
         if not wish.groups and _is_lent(shown.name, draft):
             del draft.gates[shown.name]
         elif not gate.confirmed or gate.yielded is not None or has_begun_anew:
             set_at = max(gate.set_at, shown.loaded)
-            _set(replace(gate, confirmed=True, yielded=None, set_at=set_at), draft)
+            _save(replace(gate, confirmed=True, yielded=None, set_at=set_at), draft)
     elif has_begun_anew:
-        _set(replace(gate, set_at=draft.now, confirmed=False, yielded=None), draft)
+        _save(replace(gate, set_at=draft.now, confirmed=False, yielded=None), draft)
         draft.asked.pop(_key(wish), None)
         text = f"slurmctld restarted with partition {shown.name} {shown.state.value}: {wish.why.text}"
-        _ask(wish, Why(rule="gate.again", text=text, evidence=wish.why.evidence), draft)
+        _ask_for_state(wish, Why(rule="gate.again", text=text, evidence=wish.why.evidence), draft)
     elif not gate.confirmed:
-        _ask(wish, wish.why, draft)
+        _ask_for_state(wish, wish.why, draft)
     elif gate.yielded is None:
-        _yield(gate, shown, draft)
+        _leave_to_admin(gate, shown, draft)
 
 
-def _yield(gate: Gate, shown: Partition, draft: Draft) -> None:
-    _set(replace(gate, yielded=draft.now), draft)
+def _leave_to_admin(gate: Gate, shown: Partition, draft: Draft) -> None:
+    _save(replace(gate, yielded=draft.now), draft)
     text = (
         f"partition {shown.name} was set {shown.state.value}, but not by Steward: left so until Steward's own wish "
         f"changes ({gate.why})"
@@ -306,11 +303,11 @@ def _yield(gate: Gate, shown: Partition, draft: Draft) -> None:
     draft.tell("gate.yielded", text, level=Level.WARNING)
 
 
-def _set(gate: Gate, draft: Draft) -> None:
+def _save(gate: Gate, draft: Draft) -> None:
     draft.gates[gate.partition] = gate
 
 
-def _ask(wish: GateWish, why: Why, draft: Draft) -> None:
+def _ask_for_state(wish: GateWish, why: Why, draft: Draft) -> None:
     action = SetGate(key=_key(wish), why=why, partition=wish.partition, open=wish.open)
     draft.wish(action, draft.want.repair.retry_s)
 

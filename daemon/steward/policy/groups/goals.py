@@ -18,11 +18,12 @@ from steward.policy.guards.bring_up import why_paused
 from steward.policy.slot_of import mint, taken_names
 
 _MOVE_S = 0.02
-"""The wait until the next plan, which moves the new slots: no later step of this plan does."""
+"""The wait until the next plan: new slots are moved only there."""
 
 
 def keep_groups(draft: Draft) -> None:
-    """Move the status of each group (a rollback changes the goal), then add or remove slots, controllers first."""
+    """Move the status of each group, then add or remove slots, controllers first."""
+    # status first: a rollback changes the goal
     if draft.cluster is None:
         return
     _say_if_idle(draft)
@@ -30,13 +31,13 @@ def keep_groups(draft: Draft) -> None:
         keep_status(draft.groups[name], draft)
     keep_cluster(draft)
     for group in sorted(draft.groups.values(), key=lambda group: group.turn):
-        _keep_count(group, draft)
-    _heed_interruptions(draft)
-    _drop_ended(draft)
+        _adjust_slots(group, draft)
+    _replace_interrupted(draft)
+    _forget_deleted(draft)
 
 
 def _say_if_idle(draft: Draft) -> None:
-    """Report once that groups stand still while actions are paused."""
+    """Report once that no group changes while actions are paused."""
     if draft.may_provision:
         draft.tell_again("groups:idle")
         return
@@ -44,7 +45,7 @@ def _say_if_idle(draft: Draft) -> None:
     draft.tell("group.idle", text, once="groups:idle")
 
 
-def _keep_count(group: Group, draft: Draft) -> None:
+def _adjust_slots(group: Group, draft: Draft) -> None:
     wanted = 0 if group.status is GroupStatus.DELETING else group.goal.target
     here = staying(group, draft)
     if len(here) < wanted:
@@ -74,15 +75,15 @@ def _add(group: Group, many: int, draft: Draft) -> None:
 def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
     """Send the slot away: its node is drained and backed up, and its instance ended."""
     why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
-    _leave(record, why, draft)
+    _mark_as_leaving(record, why, draft)
 
 
-def _leave(record: SlotRecord, why: Why, draft: Draft) -> None:
+def _mark_as_leaving(record: SlotRecord, why: Why, draft: Draft) -> None:
     draft.slots.keep(hurried(replace(record, purpose=Purpose.LEAVE, why=why), draft))
 
 
-def _heed_interruptions(draft: Draft) -> None:
-    """Replace each machine that its provider is about to take away, while its jobs can still save their state."""
+def _replace_interrupted(draft: Draft) -> None:
+    """Replace each machine that its provider announced to take away, while its jobs can still save their state."""
     for instance in draft.seen.instances.values():
         record = draft.slots.get(instance.node) if instance.interrupted else None
         if record is None or record.instance != instance.id:
@@ -97,7 +98,7 @@ def _heed_interruptions(draft: Draft) -> None:
         draft.tell("instance.interrupted", text, level=Level.WARNING, node=record.node, group=record.group)
 
 
-def _drop_ended(draft: Draft) -> None:
+def _forget_deleted(draft: Draft) -> None:
     """Forget a deleted group after its last slot, and a deleted cluster after its last group."""
     for group in list(draft.groups.values()):
         if group.status is GroupStatus.DELETING and not draft.slots.members(group.name):
@@ -123,7 +124,7 @@ def keep_cluster(draft: Draft) -> None:
 
 
 def _continuous(cluster: Cluster, draft: Draft) -> ClusterStatus:
-    """Return InService once there is one controller (and one login node, if there is such a group), for good."""
+    """Return InService, for good, once one controller serves (and one login node if there is a login group)."""
     if cluster.status is not ClusterStatus.CREATING:
         return cluster.status
     needed = [_of_role(role, draft) for role in (Role.CONTROLLER, Role.LOGIN)]
@@ -137,7 +138,7 @@ def _of_role(role: Role, draft: Draft) -> list[Group]:
 
 
 def _classic(cluster: Cluster, draft: Draft) -> ClusterStatus:
-    """Return the status without continuous provisioning; if one group fails, all are rolled back."""
+    """Return the status without continuous provisioning; roll all groups back if one failed."""
     if cluster.status is ClusterStatus.ROLLING_BACK:
         return _after_rollback(cluster, draft)
     gated = [g for g in draft.groups.values() if g.status.is_gated]
@@ -155,7 +156,7 @@ def _classic(cluster: Cluster, draft: Draft) -> ClusterStatus:
 
 
 def _why_failed(draft: Draft) -> str:
-    """Return which group was rolled back by its timeout, or which launch failed too often; empty if none."""
+    """Return which group's timeout rolled it back, or which launch failed too often; empty if none."""
     for group in sorted(draft.groups.values(), key=lambda g: g.name):
         if group.message.startswith("rollback") and group.rolled_back == draft.now:
             return f"group {group.name}: {group.message}"
@@ -166,17 +167,17 @@ def _why_failed(draft: Draft) -> str:
 
 
 def _after_rollback(cluster: Cluster, draft: Draft) -> ClusterStatus:
-    """Return RollingBack until all surplus slots are gone; then Failed for a new cluster, InService for an old one."""
+    """Return RollingBack until all surplus slots are gone; then InService, or Failed if all goals are 0."""
     if any(record.is_leaving for record in draft.slots.values()):
         return ClusterStatus.ROLLING_BACK
     has_any = any(g.goal.target for g in draft.groups.values())
     return ClusterStatus.IN_SERVICE if has_any else ClusterStatus.FAILED
 
 
-# The status of a group: gated until its minimum is there, and rolled back if that takes too long.
+# The status of a group: its partition's gate is closed until the minimum is there; rolled back if that takes too long.
 
 MISSING = "missing"
-"""The first word of a message about missing instances, which is kept up to date; other messages stay as they are."""
+"""The first word of a group's message about missing instances: only such a message is updated."""
 
 
 def keep_status(group: Group, draft: Draft) -> None:
@@ -191,7 +192,7 @@ def keep_status(group: Group, draft: Draft) -> None:
 
 
 def needed(group: Group, draft: Draft) -> int:
-    """Return how many nodes must be there before the group is in service; without continuous provisioning, all."""
+    """Return how many nodes the group must have to be in service; without continuous provisioning, its target."""
     return _needed(group.goal, draft)
 
 
@@ -204,9 +205,9 @@ def _is_continuous(draft: Draft) -> bool:
 
 
 def _while_gated(group: Group, here: int, draft: Draft) -> None:
-    is_taken_back = _is_continuous(draft) and not _asks_more(group, draft)
+    is_taken_back = _is_continuous(draft) and not _needs_more(group, draft)
     if is_taken_back or (here >= needed(group, draft) and not _waits_for_others(group, draft)):
-        _serve(group, here, draft)
+        _put_in_service(group, here, draft)
         return
     since = group.minimum_since if group.minimum_since is not None else draft.now
     draft.groups[group.name] = replace(group, minimum_since=since)
@@ -227,7 +228,7 @@ def _waits_for_others(group: Group, draft: Draft) -> bool:
     return any(current(other, draft) < needed(other, draft) for other in others)
 
 
-def _serve(group: Group, here: int, draft: Draft) -> None:
+def _put_in_service(group: Group, here: int, draft: Draft) -> None:
     draft.groups[group.name] = replace(
         group, status=GroupStatus.IN_SERVICE, good=group.goal, minimum_since=None, message=""
     )
@@ -236,10 +237,10 @@ def _serve(group: Group, here: int, draft: Draft) -> None:
 
 
 def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
-    """Take in a new goal: a raised minimum that is not there yet closes the gate, any other goal holds at once."""
-    waits = _asks_more(group, draft) and here < needed(group, draft)
+    """Apply a new goal: close the gate for a raised minimum that is not there yet; accept any other goal at once."""
+    waits = _needs_more(group, draft) and here < needed(group, draft)
     if not _is_continuous(draft):  # all groups wait if one of them must have more nodes
-        waits = any(_asks_more(each, draft) for each in draft.groups.values())
+        waits = any(_needs_more(each, draft) for each in draft.groups.values())
     if not waits:
         draft.groups[group.name] = replace(group, good=group.goal)
         return
@@ -248,13 +249,13 @@ def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
     draft.wake(draft.now + draft.want.capacity.minimum_timeout_s)
 
 
-def _asks_more(group: Group, draft: Draft) -> bool:
+def _needs_more(group: Group, draft: Draft) -> bool:
     """Return whether the group must have more nodes than it needed when last in service."""
     return needed(group, draft) > _needed(group.good or Goal(target=0), draft)
 
 
 def roll_back(group: Group, text: str, draft: Draft) -> None:
-    """Set the goal back to the last one in service (0 for a new group); surplus slots leave, the least useful first."""
+    """Restore the goal of the last time in service (0 for a new group), and remove the least useful surplus slots."""
     good = group.good or Goal(target=0)
     said = f"{text}: rolled back to {good.target} instances, minimum {good.minimum}"
     back = replace(
@@ -271,11 +272,11 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
     here = staying(back, draft)
     why = Why(rule="group.rollback", text=f"group {group.name}: {said}", evidence=(f"{len(here)} slots",))
     for record in sorted(here, key=lambda r: _worth(r, back, draft), reverse=True)[good.target :]:
-        _leave(record, why, draft)
+        _mark_as_leaving(record, why, draft)
 
 
 def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, float, int]:
-    """Return the sort key of a slot's worth: serving first, then those that served before, then the older one."""
+    """Return the sort key of a slot's worth: it serves, it served before, it is older."""
     return serves(record, group, draft), record.has_served, -record.created, -record.serial
 
 
@@ -295,11 +296,11 @@ def _tell_missing(group: Group, draft: Draft) -> None:
         draft.groups[group.name] = replace(group, message=text)
 
 
-# The end of a scaling operation: each of its groups has the goal of the operation, or has got another goal since.
+# A scaling operation ends when each of its groups has reached the operation's goal, or got another goal since.
 
 
 def finish_operations(draft: Draft) -> None:
-    """Note the end time on operations that are done; a rollback ends an operation, too."""
+    """Note the end time of finished operations; a rollback finishes an operation, too."""
     for id in sorted(id for id, each in draft.operations.items() if each.finished is None):
         operation = draft.operations[id]
         waiting = [

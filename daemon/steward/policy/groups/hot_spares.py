@@ -1,7 +1,8 @@
 """Hot spares: idle, verified nodes of a group in a reservation of ours, for jobs that are resumed.
 
-No job ever runs in that reservation (as with `keep`): the nodes that a resumed job lacks are taken out of it when the
-job is nudged, and the job is first in line. They are not the spare nodes of fixed machines (`policy/case/spares.py`).
+No job ever runs in that reservation: when a resumed job is nudged, the nodes that it lacks are taken out of the
+reservation, and the job is put first in the queue. Hot spares are not the spare nodes of fixed machines
+(`policy/case/spares.py`).
 """
 
 import zlib
@@ -27,19 +28,19 @@ RENEW_S = 1200.0
 
 def maintain_hot_spares(draft: Draft) -> None:
     """Bring the hot spares of every group to the wanted number."""
-    _take_back(draft)
+    _end_loans(draft)
     if draft.paused or not draft.seen.reservations_at:
         return
     counts = _counts(draft)
     for group in sorted(counts):
-        _keep(group, counts[group], draft)
+        _maintain_group(group, counts[group], draft)
     for name in sorted(draft.seen.reservations) if draft.may_clear_strays else ():
         found = draft.seen.reservations[name]
         if found.hot_group and found.hot_group not in counts:
-            _set(found.hot_group, frozenset(), found, "no hot spares are kept in this group", draft)
+            _reserve(found.hot_group, frozenset(), found, "no hot spares are kept in this group", draft)
 
 
-def _take_back(draft: Draft) -> None:
+def _end_loans(draft: Draft) -> None:
     for id in jobs_needing_attention(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if mem.lent is not None and (_is_over(job, mem.lent) or draft.now >= mem.lent.at + LENT_FOR_S):
@@ -59,22 +60,22 @@ def _counts(draft: Draft) -> dict[str, int]:
     return {group: count for group, count in counts.items() if count}
 
 
-def _keep(group: str, count: int, draft: Draft) -> None:
+def _maintain_group(group: str, count: int, draft: Draft) -> None:
     found = draft.seen.reservations.get(hot_name(group))
     there = found.nodes if found is not None else frozenset()
     sound = frozenset(
-        node for node in there - lent_nodes(draft) if _is_sound(node, draft) and _is_of(node, group, draft)
+        node for node in there - lent_nodes(draft) if _is_sound(node, draft) and _is_in_group(node, group, draft)
     )
     wanted = frozenset(sorted(sound)[:count])
     if len(wanted) < count:
-        wanted |= _more(group, count - len(wanted), wanted, draft)
-    _set(group, wanted, found, f"{len(wanted)} of {count} hot spares of {group} for jobs that are resumed", draft)
+        wanted |= _more_spares(group, count - len(wanted), wanted, draft)
+    _reserve(group, wanted, found, f"{len(wanted)} of {count} hot spares of {group} for jobs that are resumed", draft)
 
 
-def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
-    """Return up to `count` more idle nodes; none while a resumed job waits, or by setting while any job waits."""
-    if any(_comes_back(draft.jobs[id], draft) for id in jobs_needing_attention(draft)):
-        return frozenset()  # it may need the idle nodes
+def _more_spares(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
+    """Return up to `count` more idle nodes; none while resumed jobs (by setting: any jobs of its partitions) wait."""
+    if any(_is_back_in_queue(draft.jobs[id], draft) for id in jobs_needing_attention(draft)):
+        return frozenset()  # the resumed job may need the idle nodes
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
     members = [name for name, slot in draft.slots.repairable.items() if slot.group == group]
     nodes = draft.seen.nodes
@@ -90,12 +91,12 @@ def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> f
     return frozenset(free[: max(0, min(count, above))])
 
 
-def _comes_back(mem: JobMemory, draft: Draft) -> bool:
+def _is_back_in_queue(mem: JobMemory, draft: Draft) -> bool:
     job = draft.seen.jobs.get(mem.id)
     return job is not None and bool(mem.nodes) and (job.is_pending or job.is_completing)
 
 
-def _is_of(name: NodeName, group: str, draft: Draft) -> bool:
+def _is_in_group(name: NodeName, group: str, draft: Draft) -> bool:
     return name in draft.slots.repairable and draft.slots.repairable[name].group == group
 
 
@@ -107,7 +108,7 @@ def _is_sound(name: NodeName, draft: Draft) -> bool:
     return standing(node, draft).standing is Standing.FINE and worst(draft.seen.agents.get(name), draft) is None
 
 
-def _set(group: str, wanted: frozenset[NodeName], found: Reservation | None, text: str, draft: Draft) -> None:
+def _reserve(group: str, wanted: frozenset[NodeName], found: Reservation | None, text: str, draft: Draft) -> None:
     name, why = hot_name(group), Why(rule="hot.keep", text=text)
     there = found.nodes if found is not None else frozenset()
     old = found is not None and found.ends - draft.now < LEASE_S - RENEW_S

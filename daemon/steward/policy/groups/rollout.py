@@ -15,7 +15,7 @@ from steward.policy.groups.victims import least_harm
 
 ALARMS_EVERY_S = 30.0
 FIRING = "firing: "
-"""The start of the error of a look at alarms of which one fires; any other error says nothing about them."""
+"""The start of the error that says which alarms fire; any other error is a failed look, and says nothing."""
 _BAD = (Hitch.REFUSED, Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
 """Failures that may be the version's fault, unlike a lack of capacity."""
 _BACK = RolloutState.ROLLBACK_IN_PROGRESS
@@ -23,7 +23,7 @@ _SERVING = SlotStep.SERVING
 
 
 def move_rollouts(draft: Draft) -> None:
-    """Move every update as far as the picture allows. A group stays open for jobs while it is updated."""
+    """Move every update as far as the picture allows; the groups stay open for jobs meanwhile."""
     if not draft.may_provision or not draft.provider_is_fresh:
         return
     for name in sorted(draft.groups):
@@ -36,53 +36,53 @@ def _move(group: Group, rollout: Rollout, draft: Draft) -> None:
     if rollout.state is RolloutState.PENDING:
         rollout = _begin(group, rollout, draft)
     rollout = _count_failures(group, rollout, draft)
-    why = _why_back(group, rollout, draft)
+    why = _why_rolled_back(group, rollout, draft)
     if why:
         rollout = _turn_back(group, rollout, why, draft)
-    group = _keep(group, rollout, draft)
+    group = _save(group, rollout, draft)
     if _is_done(group, rollout, draft):
         _finish(group, rollout, draft)
     else:
         _next_batch(group, rollout, draft)
 
 
-def _keep(group: Group, rollout: Rollout, draft: Draft) -> Group:
+def _save(group: Group, rollout: Rollout, draft: Draft) -> Group:
     """Save the rollout and the version for new instances from now on, and return the group."""
     draft.groups[group.name] = replace(group, rollout=rollout, version=aim(rollout))
     return draft.groups[group.name]
 
 
 def aim(rollout: Rollout) -> Version:
-    """Return the version that the nodes are brought to now."""
+    """Return the version that the nodes are to get now: the wanted one, or the previous one in a rollback."""
     return rollout.previous if rollout.state is _BACK else rollout.wanted
 
 
 def _begin(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
     draft.tell("rollout.begun", f"{group.name}: the software update begins", group=group.name)
-    _renew_coming(group, rollout.wanted, draft)
+    _replace_coming(group, rollout.wanted, draft)
     return replace(rollout, state=RolloutState.IN_PROGRESS, next_batch_at=draft.now)
 
 
-def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
-    """Replace the instances that are on their way with another version; they do not serve yet."""
+def _replace_coming(group: Group, wanted: Version, draft: Draft) -> None:
+    """Replace at once the instances of another version that are still being launched or set up."""
     for slot in draft.slots.members(group.name):
         is_made = slot.is_coming and slot.step is not SlotStep.WAITING
         if is_made and slot.purpose is Purpose.STAY and slot.version != wanted:
-            _renew(slot, f"{slot.node} is being made from another version", draft)
+            _replace_instance(slot, f"{slot.node} is being made from another version", draft)
 
 
-def _renew(slot: SlotRecord, text: str, draft: Draft) -> None:
-    why = Why(rule="rollout.renew", text=text, evidence=(f"made from {_told(slot.version)}",))
+def _replace_instance(slot: SlotRecord, text: str, draft: Draft) -> None:
+    why = Why(rule="rollout.renew", text=text, evidence=(f"made from {_version_text(slot.version)}",))
     draft.slots.keep(replace(slot, purpose=Purpose.RENEW, why=why))
 
 
-def _told(version: Version) -> str:
+def _version_text(version: Version) -> str:
     words = [version.image or "the default image", version.release and f"release {version.release}"]
     return ", ".join(word for word in words if word) + f", update {version.serial}"
 
 
 def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
-    """Return the rollout with each failed try of a node with the present version counted once."""
+    """Return the rollout with each failed bring-up of the present version counted once."""
     for slot in draft.slots.members(group.name):
         if slot.hitch not in _BAD or slot.version != aim(rollout):
             continue
@@ -94,17 +94,17 @@ def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
     return rollout
 
 
-def _why_back(group: Group, rollout: Rollout, draft: Draft) -> str:
+def _why_rolled_back(group: Group, rollout: Rollout, draft: Draft) -> str:
     """Return why the update is rolled back; empty while it goes on."""
     if rollout.state is not RolloutState.IN_PROGRESS:
         return ""
     most = draft.want.capacity.rollout_failures
     if rollout.failures >= most:
         return f"{rollout.failures} bring-ups failed (limit {most}), the last one {rollout.why}"
-    return _firing(group, rollout, draft)
+    return _firing_alarms(group, rollout, draft)
 
 
-def _firing(group: Group, rollout: Rollout, draft: Draft) -> str:
+def _firing_alarms(group: Group, rollout: Rollout, draft: Draft) -> str:
     if not rollout.alarms:
         return ""
     key = Key(f"alarms:{group.name}:{rollout.wanted.serial}")
@@ -121,12 +121,12 @@ def _turn_back(group: Group, rollout: Rollout, why: str, draft: Draft) -> Rollou
     """Roll back to the previous version; instances not in service are replaced at once."""
     text = f"{group.name}: the software update is rolled back: {why}"
     draft.tell("rollout.back", text, level=Level.WARNING, group=group.name)
-    _renew_coming(group, rollout.previous, draft)
+    _replace_coming(group, rollout.previous, draft)
     return replace(rollout, state=_BACK, next_batch_at=draft.now, failures=0, counted=frozenset(), why=why)
 
 
-def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
-    """Return the slots that served before and are being remade: the next batch waits for them."""
+def _being_replaced(group: Group, draft: Draft) -> list[SlotRecord]:
+    """Return the slots that are being replaced: the next batch waits for them."""
     return [
         slot
         for slot in draft.slots.members(group.name)
@@ -134,7 +134,7 @@ def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
     ]
 
 
-def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
+def _with_other_version(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
     """Return the slots in service with another version."""
     return [
         slot
@@ -146,34 +146,32 @@ def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
 def _is_done(group: Group, rollout: Rollout, draft: Draft) -> bool:
     """Return whether every node in service has the version, or a rollback has failed too often."""
     is_hopeless = rollout.state is _BACK and rollout.failures >= draft.want.capacity.rollout_failures
-    return is_hopeless or not (_in_work(group, draft) or _to_do(group, rollout, draft))
+    return is_hopeless or not (_being_replaced(group, draft) or _with_other_version(group, rollout, draft))
 
 
 def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
-    """Begin the next batch once the last one serves and the wait after it is over.
-
-    No batch begins while many agents are silent for one cause: remade nodes would no longer count among them, and the
-    rest would look like single nodes that died.
-    """
-    if _in_work(group, draft) or covers(AGENTS, draft):
+    """Begin the next batch once the last one serves and the wait after it is over."""
+    # not while many agents are silent for one cause: replaced nodes would drop out of the count, and the rest would
+    # look like single dead nodes
+    if _being_replaced(group, draft) or covers(AGENTS, draft):
         return
     if not rollout.next_batch_at:
         rollout = replace(rollout, next_batch_at=draft.now + rollout.wait_s)
-        _keep(group, rollout, draft)
+        _save(group, rollout, draft)
     if draft.now < rollout.next_batch_at:
         draft.wake(rollout.next_batch_at)
         return
     batch = _batch(group, rollout, draft)
     for slot in batch:
-        _renew(slot, f"{slot.node} gets the version of the software update of {group.name}", draft)
+        _replace_instance(slot, f"{slot.node} gets the version of the software update of {group.name}", draft)
     names = fold(slot.node for slot in batch)
     draft.tell("rollout.batch", f"{group.name}: {rollout.state.value}: {names}", group=group.name)
-    _keep(group, replace(rollout, next_batch_at=0.0), draft)
+    _save(group, replace(rollout, next_batch_at=0.0), draft)
 
 
 def _batch(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
-    """Return the next slots to remake, the least work to lose first; those under repair only if no other is left."""
-    waiting = _to_do(group, rollout, draft)
+    """Return the next slots to replace, the least work to lose first; nodes under repair only if no other is left."""
+    waiting = _with_other_version(group, rollout, draft)
     free = [slot for slot in waiting if draft.cases.in_work(slot.node) is None]
     size = rollout.rollback_batch or rollout.batch if rollout.state is _BACK else rollout.batch
     return least_harm(free or waiting, nodes_of(size, len(draft.slots.members(group.name))), draft)
@@ -189,7 +187,7 @@ def nodes_of(size: BatchSize | None, members: int) -> int:
 def _finish(group: Group, rollout: Rollout, draft: Draft) -> None:
     if rollout.state is not _BACK:
         state, level, text = RolloutState.SUCCEEDED, Level.INFO, "the software update is done"
-    elif _in_work(group, draft) or _to_do(group, rollout, draft):
+    elif _being_replaced(group, draft) or _with_other_version(group, rollout, draft):
         state, level = RolloutState.FAILED, Level.ERROR
         text = f"the software update failed, and so did its rollback: {rollout.why}"
     else:

@@ -1,6 +1,6 @@
 """The facts of a slot: one question for each fact of the table, answered from the picture.
 
-Times since when a fact holds are noted on the slot before the questions are asked.
+Before the questions are asked, `noted` writes on the slot since when its instance is missing or gone.
 """
 
 from collections.abc import Callable
@@ -16,34 +16,34 @@ from steward.policy.guards.deep_start import DeepStart
 from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
 CLOCKS_APART_S = 60.0
-"""How far a node's clock may be off: a slurmd's start time comes from it."""
+"""How far a node's clock may be off, which gives slurmd's start time."""
 GONE_FOR_S = 1.0
-"""How much later a second list must begin that lacks the instance, too, before it counts as lost."""
+"""How much later a second list without the instance must begin before the instance counts as lost."""
 
 
 def noted(scene: SlotScene) -> SlotScene:
-    """Return the slot with the times since when its instance is missing, or nothing of the slot exists any more."""
+    """Return the slot with the times since when its instance is missing, and since when nothing of it exists."""
     record, draft = scene.record, scene.draft
     asked, missing, over = TABLE.facts_of(record.step), record.missing, record.over
     instance = record.instance
     if record.step is SlotStep.END and instance is None and (made := scene.launched) is not None:
-        instance = made.id  # it came after all: once that one is gone nothing more is waited for
+        instance = made.id  # the launch made an instance after all: the slot ends when that one is gone
     if SlotFact.LOST in asked and _may_judge(scene) and record.step is not SlotStep.LAUNCH:
-        missing = None if _is_there(scene) else _first(missing, draft.now)
+        missing = None if _is_there(scene) else _earlier_or_now(missing, draft.now)
     if SlotFact.GONE in asked and record.purpose is Purpose.LEAVE and _is_over(scene):
-        over = _first(over, draft.now)
+        over = _earlier_or_now(over, draft.now)
     if (instance, missing, over) == (record.instance, record.missing, record.over):
         return scene
     kept = replace(record, instance=instance, missing=missing, over=over)
     return replace(scene, record=draft.slots.keep(kept))
 
 
-def _first(before: float | None, now: float) -> float:
+def _earlier_or_now(before: float | None, now: float) -> float:
     return now if before is None else before
 
 
 def setup_of(scene: SlotScene) -> NodeSetup:
-    """Return the present run of the group's scripts: a new token for each instance, software version and try."""
+    """Return the present run of the group's scripts, with a token of its own per instance, version and try."""
     record = scene.record
     tries = record.tries if record.hitch is Hitch.SCRIPT else 0
     token = f"{record.token}-{record.version.serial}-{tries}"
@@ -55,7 +55,7 @@ def _unwanted(scene: SlotScene) -> bool:
 
 
 def _found(scene: SlotScene) -> bool:
-    """Return whether the slot has a machine: any one for a pool's node; one made for the slot for a dynamic node."""
+    """Return whether the slot has a machine: for a pool's node any one; else one made for the slot."""
     if scene.pool is None or scene.draft.now < scene.record.next_try:
         return scene.launched is not None
     alive = (InstanceState.PENDING, InstanceState.RUNNING)
@@ -104,8 +104,8 @@ def _sound(scene: SlotScene) -> bool:
 
 
 def _may_return_again(scene: SlotScene) -> bool:
-    """Return whether to try a return again after Slurm did not take the node back: after a growing wait."""
-    # The wait never takes more than half of the time for the verification.
+    """Return whether to try to return the node to Slurm again, after a wait that grows with each failed try."""
+    # The wait takes at most half of the time for the verification.
     record, draft = scene.record, scene.draft
     if record.hitch is not Hitch.OTHER:
         return True
@@ -115,7 +115,7 @@ def _may_return_again(scene: SlotScene) -> bool:
 
 
 def is_registered(scene: SlotScene) -> bool:
-    """Return whether the slurmd of this instance has registered, and its node takes no jobs; true for other roles."""
+    """Return whether the instance's slurmd has registered and its node takes no jobs yet; true for other roles."""
     node, record = scene.node, scene.record
     if not scene.is_compute:
         return True
@@ -149,7 +149,7 @@ def _lost(scene: SlotScene) -> bool:
 
 
 def _may_judge(scene: SlotScene) -> bool:
-    """Return whether the list of instances can tell if the slot's own is gone; not while a repair is under way."""
+    """Return whether the list of instances can show that the slot's own is gone; False during a repair."""
     draft = scene.draft
     return draft.provider_is_fresh and not scene.is_hosted and draft.cases.in_work(scene.record.node) is None
 
@@ -162,16 +162,16 @@ def _is_there(scene: SlotScene) -> bool:
 
 def _speaks(scene: SlotScene) -> bool:
     """Return whether the slot's agent is connected, or may still reconnect after the head's start."""
-    # A list of instances may be wrong: the agent counts more.
+    # A list of instances may be wrong; a connected agent proves that the machine runs.
     return scene.incarnation is not None or scene.may_come_back
 
 
 def _is_missed(scene: SlotScene) -> bool:
-    """Return whether the instance is listed as gone, or missing in two lists."""
+    """Return whether the slot's instance is listed as gone, or missing in two lists."""
     record, draft = scene.record, scene.draft
     if record.instance in draft.seen.instances:
         return True
-    first = _first(record.missing, draft.now)
+    first = _earlier_or_now(record.missing, draft.now)
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     draft.wake(first + GONE_FOR_S)
     return listed >= first + GONE_FOR_S
@@ -201,7 +201,7 @@ def _is_over(scene: SlotScene) -> bool:
 
 
 def may_still_come(scene: SlotScene) -> bool:
-    """Return whether a launch may be under way: requested, without an instance or an error so far."""
+    """Return whether a requested launch may still make an instance: none, and no error, was seen so far."""
     asked = scene.draft.asked_at(scene.launch_key) if scene.record.launched else None
     if asked is None or scene.record.instance is not None or scene.launch_key in scene.draft.seen.failures:
         return False
@@ -210,12 +210,12 @@ def may_still_come(scene: SlotScene) -> bool:
 
 
 def _gone(scene: SlotScene) -> bool:
-    """Return whether a leaving slot is over; a dynamic node that Slurm still knows gets time to be deleted first."""
+    """Return whether a leaving slot is over; leave time for Slurm's record of a dynamic node to be deleted first."""
     if scene.record.purpose is not Purpose.LEAVE or not _is_over(scene):
         return False
     if scene.pool is not None or not scene.is_compute or scene.node is None:
         return True
-    until = _first(scene.record.over, scene.draft.now) + LET_BE_S
+    until = _earlier_or_now(scene.record.over, scene.draft.now) + LET_BE_S
     scene.draft.wake(until)
     return scene.draft.now >= until
 
@@ -225,7 +225,7 @@ def _vacated(scene: SlotScene) -> bool:
 
 
 def _late(scene: SlotScene) -> bool:
-    """Return whether the step's deadline has passed, or the provider says that the machine was stopped."""
+    """Return whether the step's deadline has passed, or the provider lists the machine as stopped."""
     record = scene.record
     if record.step is SlotStep.SETUP and is_busy(scene):
         return False

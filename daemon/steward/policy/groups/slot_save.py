@@ -1,6 +1,6 @@
-"""The saving of state before a slot's machine goes: checkpoint signals to opted-in jobs, and the site's own backup.
+"""Save state before a slot's machine goes: checkpoint signals to opted-in jobs, and the site's own backup.
 
-The backup is restored on the next machine.
+The backup is restored on the slot's next machine.
 """
 
 from dataclasses import replace
@@ -17,11 +17,11 @@ from steward.policy.facts.told_to_save import leave_key
 from steward.policy.groups.slot_scene import SlotScene
 
 AGAIN_S = 3600.0
-"""When to repeat a backup whose outcome is unknown; the command runs once at a time."""
+"""When to repeat a backup or restore whose outcome is unknown."""
 
 
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
-    """Return the running jobs on the node whose own users asked for them to be resumed."""
+    """Return the running jobs on the node that opted in: reported for their own user, or remembered."""
     running = draft.overview.running_on.get(node, ())
     words = [word for job in running for word in draft.overview.opted_in.get(job, ())]
     told = {word.job for word in words_that_count(words, draft) if word.mode.on and _is_by_its_user(word, draft)}
@@ -39,7 +39,7 @@ def has_opted_in_jobs(node: NodeName, draft: Draft) -> bool:
 
 
 def patience(record: SlotRecord, draft: Draft) -> float:
-    """Return for how many seconds from now to wait for the jobs, before the node goes."""
+    """Return for how many seconds from now a drain waits for the node's jobs."""
     rules, instance = draft.want.capacity, draft.instance(record.instance)
     wait = rules.drain_deadline_s if record.is_leaving else rules.update_drain_deadline_s
     if instance is not None and instance.interrupted:
@@ -50,7 +50,7 @@ def patience(record: SlotRecord, draft: Draft) -> float:
 
 
 def hurried(record: SlotRecord, draft: Draft) -> SlotRecord:
-    """Return the slot with its drain deadline lowered to that of a drain that would begin now for the same reason."""
+    """Return the slot with its drain deadline lowered to that of a drain that begins now; unchanged in other steps."""
     if record.step is not SlotStep.DRAIN:
         return record
     until = draft.now + patience(record, draft)
@@ -58,7 +58,7 @@ def hurried(record: SlotRecord, draft: Draft) -> SlotRecord:
 
 
 def signal_jobs(scene: SlotScene) -> None:
-    """Send each job its checkpoint signal, once, when no more than the grace time is left before the node goes."""
+    """Send each opted-in job its checkpoint signal, once, when only the grace time is left before the node goes."""
     record, draft, rules = scene.record, scene.draft, scene.draft.want.capacity
     if not rules.checkpoint_signal or record.deadline is None or record.purpose is Purpose.STAY:
         return
@@ -79,7 +79,7 @@ def is_saved(scene: SlotScene) -> bool:
 
 
 def is_unsaved(scene: SlotScene) -> bool:
-    """Return whether the backup command failed and that is not reported yet."""
+    """Return whether the backup command failed, and the slot does not show this yet."""
     return not scene.record.trouble and backup_error(scene) != ""
 
 
@@ -89,7 +89,8 @@ def backup_error(scene: SlotScene) -> str:
 
 def ask_backup(scene: SlotScene) -> None:
     """Ask for the backup, once; after a failure, again only if a person repeats the deletion."""
-    record, draft = scene.record, scene.draft  # a repeated deletion empties `trouble`
+    record, draft = scene.record, scene.draft
+    # after a failure, `trouble` is set; a repeated deletion empties it
     if record.trouble or record.instance is None:
         return
     why = Why(rule="slot.backup", text=f"{record.node} goes and is backed up before", evidence=(str(record.why),))

@@ -18,12 +18,12 @@ from steward.policy.guards.deep_start import DeepStart, start_limit, start_of
 from steward.policy.slot_of import pool_of
 
 LET_BE_S = 30.0
-"""How long the end of a slot waits for mere confirmation: Slurm shows the node down, its agent is gone."""
+"""How long the end of a slot waits to see the node DOWN in Slurm and its agent gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotScene:
-    """A slot with the picture around it. `node` and `view` are None if Slurm or the head does not know the node."""
+    """A slot with the picture around it; `node` is None if Slurm, `view` if the head does not know the node."""
 
     record: SlotRecord
     group: Group
@@ -56,7 +56,7 @@ class SlotScene:
 
     @property
     def own(self) -> list[Instance]:
-        """The slot's own instances that still exist: named in its record, or made for it or for a repair of it."""
+        """The slot's own instances that still exist: the one in its record, and those made for it or its repairs."""
         record = self.record
         made_for = (f"{record.logical}-", *(f"{id}-" for id in self.repairs))
         listed = self.draft.instances_of(record.node)
@@ -82,10 +82,8 @@ class SlotScene:
 
     @property
     def incarnation(self) -> Incarnation | None:
-        """The machine that speaks for the slot now: its agent is connected from the slot's instance.
-
-        An instance id that the provider does not know counts, too: the earlier machine's agent was gone by then.
-        """
+        """The machine in its present boot whose agent is connected from the slot's instance; None if there is none."""
+        # an instance id that the provider does not list counts, too: the earlier machine's agent was gone by then
         view = self.view
         if view is None or not view.connected or view.incarnation is None:
             return None
@@ -95,7 +93,7 @@ class SlotScene:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the node is out of service by a mark of its cluster that is not about an earlier slot's leaving."""
+        """Whether the node has a mark of its cluster, other than that of an earlier slot's leaving."""
         mark = self.node.mark if self.node else None
         if mark is None or mark.id != self.mark.id:
             return False
@@ -108,7 +106,7 @@ class SlotScene:
 
     @property
     def is_out(self) -> bool:
-        """Whether Slurm starts no job there: the node is out of service by any hand, or no node of Slurm."""
+        """Whether Slurm starts no job there: the node was taken out of service, or is no node of Slurm."""
         node = self.node
         if not self.is_compute or node is None:
             return True
@@ -116,7 +114,7 @@ class SlotScene:
 
     @property
     def mark(self) -> Mark:
-        """The mark of our drain, the same for all nodes of a cluster: one command can drain a thousand of them."""
+        """The mark of our drain, the same for all nodes of a cluster, so that one command can drain many of them."""
         check, action = _MARKS[self.record.purpose]
         return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])
 
@@ -140,7 +138,7 @@ class SlotScene:
 
     @property
     def may_come_back(self) -> bool:
-        """Whether agents may still be about to reconnect after the head's start."""
+        """Whether agents may still reconnect after the head's start."""
         due = self.draft.seen.agents_since + self.draft.want.repair.agents_grace_s
         self.draft.wake(due)
         return self.draft.now < due
@@ -181,7 +179,7 @@ def why_not_yet(scene: SlotScene) -> str:
         return "waits for the provider: its machines cannot be listed now"
     if machine := _other_machine(scene):
         return f"waits: machine {machine} has its name and does not run; start it, or end it"
-    if _is_held_by_stranger(scene):
+    if _is_name_taken_by_stranger(scene):
         return "waits: a machine that the provider does not list runs under its name; have it listed, or end it"
     if _waits_for_controller(scene):
         return "waits for the controller group"
@@ -196,9 +194,9 @@ def _other_machine(scene: SlotScene) -> str:
     return next((instance.id for instance in scene.draft.instances_of(scene.record.node)), "")
 
 
-def _is_held_by_stranger(scene: SlotScene) -> bool:
+def _is_name_taken_by_stranger(scene: SlotScene) -> bool:
     """Return whether a machine that is not the slot's runs under its name: its agent is connected, or it has jobs."""
-    # Such a machine is not ended, and no second one is made beside it, however long that takes.
+    # Such a machine is not ended, and no second one of its name is launched, however long it runs.
     if scene.pool is None:
         return False
     if scene.record.launches == 0 and (not scene.is_agent_gone or (scene.is_in_service and is_busy(scene))):
@@ -216,7 +214,8 @@ def _waits_for_controller(scene: SlotScene) -> bool:
 
 
 def _waits_for_old_agent(scene: SlotScene) -> str:
-    """Return that the slot waits for the previous machine's agent to go, which could pass for the new one's."""
+    """Return that the slot waits for the previous machine's agent to go; empty if it does not wait."""
+    # the old agent could be taken for the new machine's
     until = scene.record.entered + LET_BE_S
     if scene.is_agent_gone or scene.draft.now >= until:
         return ""

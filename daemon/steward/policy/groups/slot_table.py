@@ -7,7 +7,7 @@ from steward.model.slot import SlotFact, SlotStep
 from steward.policy.state_machine import Table
 
 SETUP_SLACK_S = 60.0
-"""How long after the scripts' time limit, at which the agent ends and reports them, the step is given up."""
+"""How long after the scripts' time limit the step is given up: at the limit, the agent ends and reports them."""
 
 
 _ROWS: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
@@ -70,8 +70,8 @@ TIMED = frozenset(_DEADLINES)
 
 def deadline(step: SlotStep, want: Desired) -> float | None:
     """Return the seconds that a slot may stay in a step; None for a step without such a limit."""
-    # WAITING asks for ever, SERVING serves, DRAIN has the slot's own deadline, BACKUP waits for its command or a person
-    # and END for the provider.
+    # WAITING asks again for ever, SERVING has no end, DRAIN ends at the slot's own deadline, BACKUP waits for its
+    # command or a person, and END for the provider.
     of = _DEADLINES.get(step)
     return of(want) if of else None
 

@@ -30,13 +30,13 @@ def _why(scene: SlotScene, rule: str, text: str) -> Why:
     return Why(rule=rule, text=text, evidence=(f"slot {scene.record.logical}", str(scene.record.why)))
 
 
-def _wait(scene: SlotScene) -> None:
+def _await_turn(scene: SlotScene) -> None:
     if is_turn(scene):
-        _hold(scene)
+        _keep_out_of_service(scene)
 
 
-def _hold(scene: SlotScene) -> None:
-    """Take the node out of service until it is verified: drained, or DOWN if its machine is gone but still has jobs."""
+def _keep_out_of_service(scene: SlotScene) -> None:
+    """Take the node out of service until it is verified: drain it; DOWN if its machine is gone but it has jobs."""
     record = scene.record
     if scene.is_out or scene.node is None:
         return
@@ -64,7 +64,7 @@ def _launch(scene: SlotScene) -> None:
 
 
 def _drain_first(scene: SlotScene) -> None:
-    """Drain a cloud node before its launch: if only DOWN, it would take jobs as soon as it is powered up."""
+    """Drain a cloud node before its launch: a node that is only DOWN would take jobs once it is powered up."""
     record = scene.record
     why = _why(scene, "slot.hold", f"{record.node} takes no job before it is verified")
     key = Key(f"drain:{scene.mark.check}:{record.token}:off")
@@ -72,13 +72,13 @@ def _drain_first(scene: SlotScene) -> None:
 
 
 def _provision(scene: SlotScene) -> None:
-    _hold(scene)
+    _keep_out_of_service(scene)
     if may_be_half_made(scene.launched, scene.launch_key, scene.draft):
         _launch(scene)
 
 
 def _set_up(scene: SlotScene) -> None:
-    _hold(scene)
+    _keep_out_of_service(scene)
     record = scene.record
     if not scene.is_out or is_busy(scene) or scene.incarnation is None:
         return
@@ -90,7 +90,7 @@ def _set_up(scene: SlotScene) -> None:
 
 
 def _verify(scene: SlotScene) -> None:
-    _hold(scene)
+    _keep_out_of_service(scene)
     record = scene.record
     if scene.incarnation is None:
         return
@@ -99,13 +99,13 @@ def _verify(scene: SlotScene) -> None:
     ask_checks(record.node, Key(f"verify:{record.token}"), why, scene.draft)
 
 
-def _give_back(scene: SlotScene) -> None:
+def _return_to_service(scene: SlotScene) -> None:
     node, record = scene.node, scene.record
     if scene.start is DeepStart.WAITS:
         ask_start(record.node, record.token, scene.draft)
         return
     if scene.start is DeepStart.FAILED:
-        _hold(scene)
+        _keep_out_of_service(scene)
         return
     if not scene.is_ours or node is None or node.mark is None:
         return
@@ -130,13 +130,13 @@ def _why_it_goes(scene: SlotScene) -> str:
 
 
 def _end(scene: SlotScene) -> None:
-    """End the slot: first its jobs lose the node, then the instance is ended, then Slurm's dynamic node is deleted."""
-    # A slot that never had an instance has nothing to take out of service.
+    """End the slot: take its node down, then end its instance, then delete its dynamic node from Slurm."""
+    # A slot that never had an instance has no node to take out of service.
     if scene.is_hosted or (scene.record.instance is None and not scene.own):
-        _forget(scene)
+        _delete_node(scene)
         return
-    _hold(scene)
-    _down(scene)
+    _keep_out_of_service(scene)
+    _take_down(scene)
     if scene.is_fixed or not _may_terminate(scene):
         return
     own = scene.own
@@ -146,7 +146,7 @@ def _end(scene: SlotScene) -> None:
         action = TerminateInstance(key=key, why=why, instance=instance.id, node=instance.node)
         scene.draft.wish(action, _retry(scene))
     if not own:
-        _forget(scene)
+        _delete_node(scene)
 
 
 def _why_it_ends(scene: SlotScene) -> str:
@@ -154,7 +154,7 @@ def _why_it_ends(scene: SlotScene) -> str:
     return f"{record.node}: {record.trouble}" if record.purpose is Purpose.STAY else _why_it_goes(scene)
 
 
-def _down(scene: SlotScene) -> None:
+def _take_down(scene: SlotScene) -> None:
     node, record = scene.node, scene.record
     if node is None or not scene.is_ours or node.is_down or not scene.is_compute:
         return
@@ -171,7 +171,7 @@ def _may_terminate(scene: SlotScene) -> bool:
     return scene.draft.now >= until and scene.draft.provider_is_fresh
 
 
-def _forget(scene: SlotScene) -> None:
+def _delete_node(scene: SlotScene) -> None:
     """Delete the dynamic node of a leaving slot from Slurm; another slot may use the name later."""
     record = scene.record
     if record.purpose is not Purpose.LEAVE or scene.pool is not None or scene.node is None or not scene.is_compute:
@@ -181,12 +181,12 @@ def _forget(scene: SlotScene) -> None:
 
 
 _WISHES: dict[SlotStep, Callable[[SlotScene], None]] = {
-    SlotStep.WAITING: _wait,
+    SlotStep.WAITING: _await_turn,
     SlotStep.LAUNCH: _launch,
     SlotStep.PROVISION: _provision,
     SlotStep.SETUP: _set_up,
     SlotStep.VERIFY: _verify,
-    SlotStep.RETURN: _give_back,
+    SlotStep.RETURN: _return_to_service,
     SlotStep.DRAIN: _drain,
     SlotStep.BACKUP: ask_backup,
     SlotStep.END: _end,

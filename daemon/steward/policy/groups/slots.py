@@ -38,10 +38,8 @@ WORRYING = frozenset(
 
 
 def move_slots(draft: Draft) -> None:
-    """Move every slot by the facts, controllers first, then the oldest, and ask for what its step needs.
-
-    Without a fresh list of instances, or while Steward is paused, nothing is launched, moved or ended.
-    """
+    """Move every slot by the facts, controllers first, then the oldest, and ask for the actions of its step."""
+    # without a fresh list of instances, or while Steward is paused, nothing is launched, moved or ended
     if not draft.slots or not draft.provider_is_fresh or not draft.may_provision:
         return
     settled = _settled(draft)
@@ -52,7 +50,7 @@ def move_slots(draft: Draft) -> None:
 
 
 def _settled(draft: Draft) -> AbstractSet[NodeName]:
-    """Return the nodes whose slots need no look, the usual case: serving, staying, and their instances listed."""
+    """Return the nodes whose slots need no look: serving, staying, and with their instances listed (the usual case)."""
     if draft.found.settled is None:
         records = draft.slots.unchanged
         of = (records if records is not None else object(), draft.seen.instances)
@@ -75,7 +73,7 @@ def _move(record: SlotRecord, group: Group, draft: Draft) -> None:
 
 def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep | None) -> SlotScene | None:
     if step is None:
-        _go(scene, fact)
+        _remove(scene, fact)
         return None
     draft, before = scene.draft, scene.record
     after = entered(scene, fact, step)
@@ -94,7 +92,7 @@ _SLOTS = StateMachine(
 )
 
 
-def _go(scene: SlotScene, fact: SlotFact) -> None:
+def _remove(scene: SlotScene, fact: SlotFact) -> None:
     record, draft = scene.record, scene.draft
     draft.slots.forget(record)
     for id in () if scene.is_fixed else scene.repairs:
@@ -104,7 +102,7 @@ def _go(scene: SlotScene, fact: SlotFact) -> None:
 
 
 PASSING_TRIES = 12
-"""How many launches in a row may fail with an error called temporary: with the usual back-off, for 50 minutes."""
+"""This many launches in a row with a temporary error (50 minutes with the usual back-off) count as a refusal."""
 
 
 def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
@@ -167,21 +165,21 @@ def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    """Return the slot with the instance that is there: its own that came late, or the newest with its name."""
+    """Return the slot with the instance that exists: the one made for it, or the newest of its node."""
     made = scene.launched
     if made is not None:
         return replace(record, instance=made.id)
     listed = scene.draft.instances_of(record.node)
     alive = [i for i in listed if i.state in (InstanceState.RUNNING, InstanceState.PENDING)]
     newest = max(alive, key=lambda i: (i.launched, i.id))
-    return _of_version(replace(record, instance=newest.id, launched=None), scene)
+    return _with_present_version(replace(record, instance=newest.id, launched=None), scene)
 
 
 def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return _of_version(replace(record, launched=scene.draft.now), scene)
+    return _with_present_version(replace(record, launched=scene.draft.now), scene)
 
 
-def _of_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+def _with_present_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     """Return the slot with the group's present version; the failures of another version no longer count."""
     version = scene.group.version
     if record.version == version:
@@ -200,18 +198,18 @@ def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 def _refused(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     error = scene.draft.seen.failures[scene.launch_key]
     hitch = hitch_of(error)
-    if hitch is Hitch.OTHER and _passes_never(record, scene):
-        return _taken_for_refused(record, error, scene)
+    if hitch is Hitch.OTHER and _fails_too_often(record, scene):
+        return _counted_as_refused(record, error, scene)
     return failed(record, hitch, error, scene)
 
 
-def _passes_never(record: SlotRecord, scene: SlotScene) -> bool:
-    """Return whether the provider called too many launches in a row a temporary fault, while its lists work."""
+def _fails_too_often(record: SlotRecord, scene: SlotScene) -> bool:
+    """Return whether too many launches in a row failed with a temporary error while the provider's lists work."""
     is_row = record.hitch in (Hitch.OTHER, Hitch.REFUSED)
     return is_row and record.tries + 1 >= PASSING_TRIES and scene.draft.provider_is_fresh
 
 
-def _taken_for_refused(record: SlotRecord, error: str, scene: SlotScene) -> SlotRecord:
+def _counted_as_refused(record: SlotRecord, error: str, scene: SlotScene) -> SlotRecord:
     tries = record.tries + 1
     text = f"{record.node}: {tries} launches in a row failed, the last one: {error}; this counts as a refusal"
     once = f"refused:{record.token}"

@@ -1,4 +1,4 @@
-"""The choice of slots to remove when a group shrinks: those with the least harm, or random ones (as HyperPod does)."""
+"""Choose the slots to remove when a group shrinks: the least harmful ones, or random ones (as HyperPod does)."""
 
 import hashlib
 import heapq
@@ -32,7 +32,7 @@ def _at_random(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[
 
 
 def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
-    """Choose slots to leave: first those not yet in service, failed, drained and idle (newest first).
+    """Return the slots to remove: first those without work (not yet in service, failed, drained, idle; newest first).
 
     After them come the slots on which the least work is lost.
     """
@@ -47,7 +47,7 @@ def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[
 
 def _rank(slot: SlotRecord, draft: Draft) -> int:
     if slot.is_coming:
-        return COMING.index(slot.step)  # the less was done for a slot, the sooner it goes
+        return COMING.index(slot.step)  # slots in earlier steps go first
     if is_failed(slot.node, draft):
         return _FAILED
     node = draft.seen.nodes.get(slot.node)
@@ -63,7 +63,7 @@ def is_failed(node: NodeName, draft: Draft) -> bool:
 
 def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:
     """Return the jobs on each busy node; a job on a node that is down is lost already."""
-    # Nodes are read more often than all jobs: the job of a busy node may be too young to be known.
+    # A busy node counts even without a known job: nodes are read more often than all jobs.
     serving = {slot.node for slot in slots if not slot.is_coming and not _is_down(slot.node, draft)}
     found = {name: list[Job]() for name in serving if _is_busy(name, draft)}
     for id in sorted(draft.seen.jobs):
@@ -87,8 +87,8 @@ def _is_down(name: NodeName, draft: Draft) -> bool:
 def _cheapest(
     slots: dict[NodeName, SlotRecord], busy: dict[NodeName, list[Job]], count: int, draft: Draft
 ) -> list[SlotRecord]:
-    """Choose `count` busy slots greedily, the cheapest next."""
-    # A job that loses one node has lost its work: its other nodes cost less after that.
+    """Return `count` busy slots, each time the one whose removal loses the least further work."""
+    # A job that loses one node has lost its work: removing its other nodes costs less after that.
     lost: set[JobId] = set()
     chosen: dict[NodeName, SlotRecord] = {}
     queue = [(_harm(busy[name], lost, draft), -slot.created, -slot.serial, name) for name, slot in slots.items()]
@@ -107,5 +107,5 @@ def _cheapest(
 
 
 def _harm(jobs: Sequence[Job], lost: Collection[JobId], draft: Draft) -> float:
-    """Return the node-seconds of work that are lost with a node, without those lost already."""
+    """Return the node-seconds of work of these jobs, except the jobs that are lost already."""
     return sum(max(0.0, draft.now - (job.started or draft.now)) * len(job.nodes) for job in jobs if job.id not in lost)

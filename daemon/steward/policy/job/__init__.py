@@ -1,1 +1,1 @@
-"""Jobs that asked to be resumed: questions, failures, rulings, and what is kept for them."""
+"""Jobs that asked to be resumed: their shims' questions, failures, rulings and requeues, and nodes kept for them."""

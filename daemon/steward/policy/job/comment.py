@@ -1,8 +1,8 @@
 """Write the admin comment of jobs that opted in or are held up by quotas, for sacct and squeue (200 characters).
 
-The comment is written while the job waits or runs: of a job that has ended only its record in the accounting can be
-changed, where there is one. So the comment about a stop is written before the waiting shim is told to go on; a stop
-that was decided after the end is written into that record.
+The comment is written while the job waits or runs: after a job's end, only its accounting record, if any, can be
+changed. So the comment about a stop is written before the shim is answered; a stop that was decided after the job's
+end is written into the accounting record.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ AGAIN_S = 60.0
 MANY = 20
 """If more jobs than this come back at once, their comments wait.
 
-Slurm has their next runs to start, and a job record that a comment changes is read again before the job is touched.
+Slurm is busy starting their next runs then, and Steward would have to read each changed job record again.
 """
 LATER_S = 30.0
 BEGUN_S = 2.0
-"""A run that has just begun needs the processor, and Slurm would delay a change of its job."""
+"""No comment is written this soon after a run's start: Slurm is busy, and delays a change of the job."""
 _NAMED = 2
 _AND = "; "
 _STOPPED = "stopped, "
@@ -46,20 +46,20 @@ def comment_jobs(draft: Draft) -> None:
         if runs[-1].decision is None and draft.now < (settled := runs[-1].started + BEGUN_S):
             draft.wake(settled)
             continue
-        if job is None or mem is None or not (_can_be_told(job) or _was_stopped_late(job, mem)):
+        if job is None or mem is None or not (_can_be_changed(job) or _was_stopped_late(job, mem)):
             continue
         if come_back > MANY and mem.pending_from is not None and draft.now < mem.pending_from + LATER_S:
             draft.wake(mem.pending_from + LATER_S)
             continue
         if id not in draft.quota_said:
-            _tell(job, job_comment(runs, mem.resumes, _quota_part(job)), draft)
+            _write(job, job_comment(runs, mem.resumes, _quota_part(job)), draft)
     for id, word in draft.quota_said.items():
         job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
-        if job is not None and _can_be_told(job):
-            _tell(job, job_comment(draft.ledger.get(id, ()), mem.resumes if mem else 0, word), draft)
+        if job is not None and _can_be_changed(job):
+            _write(job, job_comment(draft.ledger.get(id, ()), mem.resumes if mem else 0, word), draft)
 
 
-def _tell(job: Job, text: str, draft: Draft) -> None:
+def _write(job: Job, text: str, draft: Draft) -> None:
     """Ask for the comment to be written, unless the job has it already."""
     if text and text != ours(job.admin_comment):
         key = Key(f"comment:{job.id}:{crc32(text.encode()):08x}")
@@ -74,7 +74,7 @@ def _quota_part(job: Job) -> str:
     return _AND.join(part for part in parts if part.startswith("quota"))
 
 
-def _can_be_told(job: Job) -> bool:
+def _can_be_changed(job: Job) -> bool:
     """Return whether Slurm can change the job's record now."""
     return (
         (job.is_active or job.is_pending)
@@ -102,7 +102,7 @@ def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
     resumed = [run for run in runs if run.ending in (Ending.RETRIED, Ending.REQUEUED) and run.decision is not None]
     if resumed:
         times = f"resumed {resumes}x" if resumes else "put back"
-        words.append(f"{times} ({_of(resumed[-1], runs)}){_lost(runs)}")
+        words.append(f"{times} ({_cause_and_time(resumed[-1], runs)}){_time_lost(runs)}")
     last = runs[-1] if runs else None
     stop = last.why.text if last and last.why and last.decision is Decision.STOP else ""
     if stop:
@@ -112,28 +112,28 @@ def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
     return printable(text, LONGEST) if words else ""
 
 
-def _of(run: Run, runs: Sequence[Run]) -> str:
-    """Return the culprits, the cause, the time and how long the resume took, of one run."""
+def _cause_and_time(run: Run, runs: Sequence[Run]) -> str:
+    """Return one run's culprits, cause and time of failure, and how long the resume took."""
     named = sorted(run.culprits)[:_NAMED]
     more = [f"+{len(run.culprits) - _NAMED}"] if len(run.culprits) > _NAMED else []
     cause = run.cause or (run.why.rule if run.why else "")
     at = next((at for at in (run.fault, run.detected, run.decided) if at is not None), run.started)
     clock = datetime.fromtimestamp(at, UTC).strftime("%H:%MZ")
     follower = runs[runs.index(run) + 1 :][:1]
-    back = [f"back in {_short(follower[0].started - at)}"] if follower else []
+    back = [f"back in {_duration(follower[0].started - at)}"] if follower else []
     return ", ".join([" ".join(filter(None, [*named, *more, cause, clock])), *back])
 
 
-def _lost(runs: Sequence[Run]) -> str:
+def _time_lost(runs: Sequence[Run]) -> str:
     """Return the time lost from each fault to the next run, with the work that is done again; empty below a second."""
     lost = 0.0
     for run, follower in pairwise(runs):
         known = [run.kept_until if run.steps_redone is not None else None, run.fault, run.detected, run.ended]
         lost += max(follower.started - next(at for at in [*known, follower.started] if at is not None), 0.0)
-    return f", {_short(lost)} lost" if lost >= 1 else ""
+    return f", {_duration(lost)} lost" if lost >= 1 else ""
 
 
-def _short(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """Return a duration in words: `41 s`, `3 min`, `2.5 h`."""
     whole = max(seconds, 0.0)
     if whole < 120:

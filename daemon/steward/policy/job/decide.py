@@ -1,7 +1,7 @@
 """Rule on a job's failure: one pure function and a table of rules. The first rule that fits counts.
 
-Signs in a job's log only support a ruling, because users can print anything: they never name a culprit and never are
-enough to resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
+Signs in a job's log only support a ruling, because users can print anything: a sign never names a culprit and is never
+enough to resume a job. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
 compares.
 """
 
@@ -23,12 +23,12 @@ CANCELLED = "resume.cancelled"
 FINAL_CODE, DEADLINE, MEMORY = "resume.final_code", "resume.deadline", "resume.out_of_memory"
 TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
-"""The rules of ends after which no other run follows, whatever was decided before."""
+"""The rules after which no other run follows, even if a requeue was decided before."""
 TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
 TOLD = "resume.told"
 OUT_OF_TURN = "first.out_of_turn"
 TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED, OUT_OF_TURN, TOLD})
-"""The rules of jobs that come back although no fault ended them: other jobs have their turn first."""
+"""The rules of jobs that come back although no fault ended them: other waiting jobs go first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,8 @@ class Ruling:
     """A decision on a failure, with its reasons.
 
     `final`: this run is not judged again. `open`: the ruling holds while no fault of a node is found; fresh checks may
-    overturn it. `unproven`: a resume without evidence. `is_counted`: a resume whose fault was charged before. `lines`:
-    what the job itself printed, for its user and admins alone; `why`, which everybody may read, has only the names of
-    the signs.
+    overturn it. `unproven`: a resume without evidence. `is_counted`: a resume whose fault was charged before. `lines`
+    are lines that the job printed, for its user and admins alone; all users may read `why`, which only names the signs.
     """
 
     decision: Decision
@@ -53,7 +52,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One row of the table: when it fits, the decision, and its words. `open` as in Ruling."""
+    """A row of the table: its condition, decision and sentence. `final` and `open` as in Ruling."""
 
     name: str
     when: Callable[[Failure], bool]
@@ -74,13 +73,13 @@ def _is_bare(f: Failure) -> bool:
     return not has_cause(f)
 
 
-def _blames_nobody(f: Failure) -> bool:
+def _blames_no_node(f: Failure) -> bool:
     """Return whether there is evidence, but none that blames a node."""
-    # such evidence may be older than the failure; a node that is broken now would hit the next run at once
+    # such evidence may be older than the failure: only fresh checks show a node that would hit the next run at once
     return bool(f.evidence) and not f.culprits
 
 
-def _is_over(*states: JobState) -> Callable[[Failure], bool]:
+def _ended_in(*states: JobState) -> Callable[[Failure], bool]:
     """Return a test for whether Slurm ended the job in one of the states."""
     return lambda f: f.state in states
 
@@ -105,7 +104,7 @@ RULES: tuple[Rule, ...] = (
     Rule(name=RECLAIMED, when=lambda f: bool(f.was_evicted), decision=REQUEUE, text="it was evicted for another job"),
     Rule(
         name=DEADLINE,
-        when=_is_over(JobState.DEADLINE),
+        when=_ended_in(JobState.DEADLINE),
         decision=STOP,
         text="its deadline has passed",
         final=True,
@@ -209,13 +208,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name=TIMED_OUT,
-        when=_is_over(JobState.TIMEOUT),
+        when=_ended_in(JobState.TIMEOUT),
         decision=REQUEUE,
         text="it goes on after its time limit, as it asked for",
     ),
     Rule(
         name=MADE_ROOM,
-        when=_is_over(JobState.PREEMPTED),
+        when=_ended_in(JobState.PREEMPTED),
         decision=REQUEUE,
         text="Slurm cancelled it to make room: it waits for another turn",
     ),
@@ -263,7 +262,7 @@ RULES: tuple[Rule, ...] = (
         open=True,
     ),
 )
-"""Tried in this order. The last one always fits, so that every failure gets a ruling."""
+"""The rules in the order in which they are tried. The last rule always fits, so that every failure gets a ruling."""
 
 
 def decide(failure: Failure) -> Ruling:
@@ -276,7 +275,7 @@ def decide(failure: Failure) -> Ruling:
         why=Why(rule=rule.name, text=rule.text, evidence=_facts(failure)),
         culprits=failure.culprits if resumes else frozenset(),
         final=rule.final or (rule.open and failure.kind is FailureSource.BATCH),
-        open=rule.open or (resumes and (bare or _blames_nobody(failure))),
+        open=rule.open or (resumes and (bare or _blames_no_node(failure))),
         unproven=resumes and bare,
         is_counted=resumes and failure.is_counted,
         lines=tuple(sign.line for sign in _first_signs(failure)),
@@ -288,7 +287,7 @@ def _facts(f: Failure) -> tuple[str, ...]:
     against = sorted(f.evidence, key=lambda item: (item.at, item.node, item.text))
     facts = [item.text for item in against]
     if f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED):
-        facts.insert(0, _by_slurm(f))
+        facts.insert(0, _slurms_words(f))
     if f.was_evicted:
         facts.insert(0, f.was_evicted)
     if f.told_to_save:
@@ -299,7 +298,7 @@ def _facts(f: Failure) -> tuple[str, ...]:
         facts.append("what it read through a pipe is gone: it cannot run again in place")
     facts += [f"its log: {sign.sign}" for sign in _first_signs(f)]
     if not facts or f.resumes:
-        facts.append(_used(f))
+        facts.append(_resumes_used(f))
     return tuple(dict.fromkeys(facts))[:MOST_FACTS]
 
 
@@ -308,7 +307,7 @@ def _first_signs(f: Failure) -> list[LogSign]:
     return sorted(f.signs, key=lambda sign: (sign.order, sign.sign, sign.line))[:_MOST_SIGNS]
 
 
-def _by_slurm(f: Failure) -> str:
+def _slurms_words(f: Failure) -> str:
     """Return Slurm's own words for the end of the job."""
     if f.kind is FailureSource.NO_SCRIPT:
         return "Slurm runs it without its batch host"
@@ -322,7 +321,7 @@ def _status(f: Failure) -> str:
     status = next((exit.status for exit in exits if exit.status), f.status)
     if not status:
         return ""
-    # Above 128 srun tells of a signal; a script or a task has chosen such a code.
+    # srun reports a signal as 128 + signal; a script or a task chooses such an exit code itself
     told = _how_ended(ended_by(status) if f.kind is FailureSource.STEP and not exits else status & 0x7F, status)
     own = _how_ended(f.status & 0x7F, f.status)
     return f"{own}, after a task: {told}" if f.kind is FailureSource.BATCH and f.status and own != told else told
@@ -333,7 +332,7 @@ def _how_ended(number: int, status: int) -> str:
     return f"ended by signal {number}" if number else f"exit code {status >> 8 & 0xFF}"
 
 
-def _used(f: Failure) -> str:
+def _resumes_used(f: Failure) -> str:
     """Return the words for how many resumes the job has used."""
     without = f", {f.unproven} of {f.options.without_evidence} without evidence" if f.options.without_evidence else ""
     stalled = f", the last {f.stalls} without a new checkpoint" if f.stalls else ""

@@ -22,8 +22,8 @@ START_SLACK_S = 60.0
 class Evidence:
     """A fact about a node; `at` is when the fault became known (Unix s).
 
-    Evidence that does not blame the node only excuses the job, which may run there again. Evidence that `lasts` counts
-    as long as the job holds the node, however old it is.
+    Evidence without `blames` excuses the job but not the node: the job may run there again. Evidence that `lasts`
+    counts as long as the job holds the node, however old the fault is.
     """
 
     node: NodeName
@@ -39,8 +39,8 @@ class Evidence:
 class Reach:
     """The nodes and the time in which a fault can explain a failure.
 
-    `held` are the nodes that were in use to the end, `left` those that left the job before; `began` is the start (Unix
-    s; None: not known).
+    `held` are the nodes in use until the failure, `left` the nodes that left the job earlier; `began` is the start
+    (Unix s; None: not known).
     """
 
     held: frozenset[NodeName]
@@ -67,7 +67,7 @@ def evidence(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tu
 def _earliest(reach: Reach, failed_at: float, draft: Draft) -> float:
     """Return the earliest time of evidence that counts for a failure."""
     earliest = failed_at - EVIDENCE_BEFORE_S
-    # a run that seems to begin after its failure: the clock of slurmctld is ahead
+    # if slurmctld's clock is ahead, a run seems to begin after its failure
     if reach.began is None or reach.began > failed_at:
         return earliest
     return max(earliest, reach.began - START_SLACK_S)
@@ -78,15 +78,15 @@ def _against(node: NodeName, reach: Reach, mem: JobMemory, failed_at: float, dra
     in_slurm = _in_slurm(node, failed_at, draft)
     lost = _lost(node, failed_at, draft) or _was_lost(node, reach, draft)
     cases, findings = _cases(node, reach, draft), _findings(node, draft)
-    if _went_later(node, failed_at, draft) or _lived_on(node, failed_at, draft):
+    if _was_shut_down_later(node, failed_at, draft) or _outlived_failure(node, failed_at, draft):
         lost, in_slurm, cases = [], [], [case for case in cases if case.trigger is not Trigger.LOST]
-    stop, late = _stopped(node, reach, failed_at, draft), _killed_late(node, mem, failed_at, draft)
+    stop, late = _shut_down(node, reach, failed_at, draft), _killed_late(node, mem, failed_at, draft)
     stop += _reclaimed(node, failed_at, draft)
-    return [*stop, *lost, *map(_in_case, cases), *findings, *in_slurm, *late]
+    return [*stop, *lost, *map(_case_evidence, cases), *findings, *in_slurm, *late]
 
 
-def _went_later(node: NodeName, failed_at: float, draft: Draft) -> bool:
-    """Return whether the host was shut down in good order after the failure, so that its loss explains nothing."""
+def _was_shut_down_later(node: NodeName, failed_at: float, draft: Draft) -> bool:
+    """Return whether the host began an orderly shutdown after the failure, so that its loss explains nothing."""
     since = stops_from(node, draft)
     return since is not None and failed_at < since
 
@@ -95,11 +95,8 @@ SHUTDOWN_S = 90.0
 """The time that a service has to end when its host shuts down (systemd's DefaultTimeoutStopSec)."""
 
 
-def _lived_on(node: NodeName, failed_at: float, draft: Draft) -> bool:
-    """Return whether the node was lost long after the failure, so that its loss explains nothing.
-
-    Findings of checks on the node count all the same.
-    """
+def _outlived_failure(node: NodeName, failed_at: float, draft: Draft) -> bool:
+    """Return whether the node was lost long after the failure, so that its loss explains nothing."""
     view, lost_at = draft.seen.agents.get(node), draft.nodes.of(node).lost_at
     if view is None or (lost_at is not None and abs(lost_at - failed_at) <= SHUTDOWN_S):
         return False
@@ -108,7 +105,7 @@ def _lived_on(node: NodeName, failed_at: float, draft: Draft) -> bool:
     return heard is not None and heard > failed_at + SHUTDOWN_S
 
 
-def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> list[Evidence]:
+def _shut_down(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> list[Evidence]:
     """Return the evidence that the host was being shut down when the run ended."""
     since = stops_from(node, draft)
     if since is None or failed_at < since or (reach.began is not None and since + BEFORE_S + AFTER_S < reach.began):
@@ -152,7 +149,7 @@ def _cases(node: NodeName, reach: Reach, draft: Draft) -> list[Case]:
     return [case for case in known if case.step is not Step.SUSPECT and not _is_history(case, reach)]
 
 
-def _in_case(case: Case) -> Evidence:
+def _case_evidence(case: Case) -> Evidence:
     """Return a repair as evidence."""
     at = case.detected if case.detected is not None else case.opened
     return Evidence(node=case.node, text=f"{case.node}: case {case.id}, {case.why.text}", at=at, lasts=case.is_open)
@@ -162,8 +159,8 @@ def _is_history(case: Case, reach: Reach) -> bool:
     """Return whether the node was repaired and back in service before the run began."""
     if case.closed is None or reach.began is None:
         return False
-    # a run that began after the mark got the node when it was back; the return may be seen later, and Slurm tells the
-    # begin in whole seconds
+    # a run that began after our mark got the node after its return: we may see the return late, and Slurm gives the
+    # start in whole seconds
     is_back = case.returned is not None and case.stand_in is None
     return case.closed <= reach.began or (is_back and case.marked is not None and case.marked <= reach.began)
 
@@ -200,11 +197,9 @@ def _taken_out(one: TakenOut) -> Evidence:
 
 
 def fault_of(one: TakenOut, draft: Draft) -> str:
-    """Return the fault of a node that has just left a job; empty if none is known.
-
-    Slurm takes a node out when it goes DOWN. A node that the job gave up before we took it down had no fault.
-    """
+    """Return the fault of a node that has just left a job; empty if none is known."""
     known, case = draft.seen.nodes.get(one.node), draft.cases.in_work(one.node)
+    # Slurm takes a DOWN node out of its job; a node that left before our DOWN was given up by the job
     if case is not None and known is not None and known.mark is not None:
         asked_at = draft.asked_at(Key(f"down:{case.id}"))
         return f"case {case.id}, {case.why.text}" if asked_at is not None and asked_at < one.at else ""
@@ -214,7 +209,7 @@ def fault_of(one: TakenOut, draft: Draft) -> str:
 
 
 def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
-    """Return the evidence that Slurm ended this run by mistake, with the end meant for the run before."""
+    """Return the evidence that Slurm ended this run by mistake, with the kill meant for the previous run."""
     if failed_at >= told_again_until(mem, draft).get(node, 0.0):
         return []
     text = f"{node}: the run before lost it; Slurm may have sent that run's end to the new machine and ended this run"
@@ -222,7 +217,7 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
 
 
 def held_by(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that the job has now, with those of its other parts."""
+    """Return the nodes that the job has now, including those of its heterogeneous parts."""
     mem = draft.jobs.get(job.id)
     return job.nodes | mem.parts if mem is not None else job.nodes
 
@@ -230,7 +225,8 @@ def held_by(job: Job, draft: Draft) -> frozenset[NodeName]:
 def may_still_turn_up(job: Job, draft: Draft) -> frozenset[NodeName]:
     """Return the job's nodes whose state is not known yet.
 
-    Their agent is late, or silent without the second witness's word, or not back since the head's start.
+    The agent of such a node is late, silent without confirmation by a second witness, or not back since the head's
+    start.
     """
     nodes = [draft.seen.nodes[n] for n in sorted(held_by(job, draft)) if n in draft.seen.nodes]
     doubtful = (Standing.LATE, Standing.SILENT)

@@ -1,4 +1,4 @@
-"""Which nodes a job should not get again: the culprits of its last failures, until they are proved sound."""
+"""The exclude list of a job: the culprits of its last failures, until they are proved sound."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,23 +13,22 @@ from steward.policy.facts.silence import waited_for
 from steward.policy.facts.slurm_faults import hurt_since_repair
 
 LATE_KILL_S = 90.0
-"""slurmctld repeats after 60 s what a dead node did not answer (RPC_RETRY_INTERVAL), plus its own pass."""
+"""slurmctld repeats an unanswered request to a dead node after 60 s (RPC_RETRY_INTERVAL), plus its own pass."""
 
 
 def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """Return the job's whole exclude list: the user's own, the culprits, and nodes that fell silent together.
 
-    If too few other nodes exist, or Slurm says that the constraints cannot be met, only the user's own list is
-    returned.
+    Return only the user's own list if too few other nodes exist, or if Slurm cannot meet the constraints.
     """
     user = users_own(job, mem)
     if mem.unexcludable == job.restarts:
         return user
-    ours = culprits(mem, draft) | _hurt(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
+    ours = culprits(mem, draft) | _broke_launch(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
     need, bad = needs(job, mem), user | ours
     # Slurm holds a job whose constraints no set of nodes can meet. A culprit out of service is not used anyway, and
     # once repaired it may serve.
-    is_enough = any(len(usable) - len(usable & bad) >= need for usable in _may_have(job, draft))
+    is_enough = any(len(usable) - len(usable & bad) >= need for usable in _allowed_nodes(job, draft))
     return bad if is_enough else user
 
 
@@ -44,11 +43,11 @@ def note_constraints(job: Job, draft: Draft) -> JobMemory:
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Return whether too few usable nodes are left for the job without `bad`; its own nodes count as free."""
     need, not_for_it = needs(job, mem), bad | users_own(job, mem)
-    return all(_left(there, not_for_it, job, mem, draft) < need for there in _may_have(job, draft))
+    return all(_usable_left(there, not_for_it, job, mem, draft) < need for there in _allowed_nodes(job, draft))
 
 
-def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> int:
-    """Return how many of the nodes that are free, or the job's own, are left without the bad ones."""
+def _usable_left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> int:
+    """Return how many nodes of `there`, free or the job's own, are left without the bad ones."""
     free = draft.overview.free_among(there)
     ending = job.nodes | mem.nodes | _of_replicas(job, draft)
     own = {name for name in ending & there if draft.seen.nodes[name].is_schedulable}
@@ -56,13 +55,13 @@ def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: J
 
 
 def _of_replicas(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes of the replica jobs of the job's elastic run, which end with it."""
+    """Return the nodes of the replicas of the job's elastic run, which end together with the job."""
     run = draft.elastic.get(job.id)
     replicas = (draft.seen.jobs.get(one.job) for one in run.replicas if one.job is not None) if run is not None else ()
     return frozenset().union(*(each.nodes for each in replicas if each is not None))
 
 
-def _may_have(job: Job, draft: Draft) -> Sequence[frozenset[NodeName]]:
+def _allowed_nodes(job: Job, draft: Draft) -> Sequence[frozenset[NodeName]]:
     """Return the nodes that the job may use in each of its partitions, within its reservation."""
     found = [draft.overview.nodes_of(part) if part else draft.overview.nodes for part in job.partitions]
     inside = own_reservation(job, draft)
@@ -70,7 +69,7 @@ def _may_have(job: Job, draft: Draft) -> Sequence[frozenset[NodeName]]:
 
 
 def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
-    """Return the nodes of the reservations that the job asked for; None if there are none, or none is seen yet."""
+    """Return the nodes of the reservations that the job asked for; None if it asked for none, or none is seen yet."""
     asked = (draft.seen.reservations.get(name) for name in job.reservation.split(","))
     found = [reservation.nodes for reservation in asked if reservation is not None]
     return frozenset().union(*found) if found else None
@@ -78,8 +77,8 @@ def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
 
 def needs(job: Job, mem: JobMemory) -> int:
     """Return how many nodes a new run needs: as many as the last one had."""
-    # a job that waits with a range (`-N 1-3`) starts with the least of it; one that lost nodes shows the smaller
-    # number, but starts with the first one
+    # a waiting job with a range (`-N 1-3`) starts with the minimum; after it lost nodes, Slurm shows the smaller number
+    # but starts the job with the original one
     has_range = job.is_pending and 0 < job.node_count < job.most_nodes
     if has_range and not mem.taken_out:
         return job.node_count
@@ -87,12 +86,9 @@ def needs(job: Job, mem: JobMemory) -> int:
 
 
 def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
-    """Return the nodes on which a new run is not safe yet, and until when (Unix s).
-
-    A job with `--no-kill` lost them while it ran on. Slurm told the dead node to end its part of the step, got no
-    answer and repeats that a minute later: a new machine under the old name would end the same step of the job's new
-    run.
-    """
+    """Return the nodes, lost under `--no-kill`, on which a new run is not safe yet, and until when (Unix s)."""
+    # Slurm told the dead node to end its part of the step, got no answer and repeats the kill a minute later: it would
+    # reach the new machine of that name, and end the same step of the job's new run
     cases = (case for node in mem.excised for case in draft.cases.of(node))
     killed = (case for case in cases if case.marked is not None and case.trigger.ends_jobs)
     ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
@@ -100,15 +96,12 @@ def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
 
 
 def _new_since(case: Case) -> float | None:
-    """Return since when another machine bears the lost node's name; None if a spare with its own name took over."""
+    """Return since when another machine has the lost node's name; None if a spare of another name took over."""
     return None if case.stand_in else case.replaced
 
 
-def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that broke a launch of this job and were not repaired since; Slurm leaves them in service."""
+def _broke_launch(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that broke a launch of this job and were not repaired since; Slurm may leave them in service."""
     since = draft.now - EXCLUDE_S
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     return frozenset(node for node in blamed if mem.id in hurt_since_repair(node, draft))
-
-
-# Other people's jobs that fail on the same node: what one user's bug does not explain.

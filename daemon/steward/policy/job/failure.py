@@ -36,7 +36,7 @@ MOST_SIGNALS = 64
 
 
 class FailureSource(Enum):
-    """How a failure came to be known."""
+    """The way in which a failure became known."""
 
     STEP = "step"
     """An srun inside the allocation failed, and its supervisor waits for an answer."""
@@ -53,7 +53,7 @@ class FailureSource(Enum):
 
 
 _OF_SCRIPT = (FailureSource.BATCH, FailureSource.ENDED)
-"""The ends of whole runs; what follows a step's end is its script's to say."""
+"""The ends of whole runs; after a step's end, the script decides what follows."""
 AT_ONCE_S = 2.0
 """A script that ends within this time after a task ended because of the task."""
 
@@ -62,10 +62,10 @@ AT_ONCE_S = 2.0
 class Failure:
     """A failure of a job, with the facts that the rules use.
 
-    `status` is the raw wait status of the failed step or script; `exits` are its tasks that ended badly, where they are
-    known. `state` and `reason` are Slurm's. `evidence` speaks against nodes of the run and was not used for a retry
-    yet. `age_s` is None if the start is not known, or lies in the future (the clock of slurmctld is ahead). `stalls`
-    counts the resumes in a row that brought no newer checkpoint (0 if no checkpoint is known).
+    `status` is the raw wait status of the failed step or script; `exits` are its failed tasks, if known. `state` and
+    `reason` are Slurm's. `evidence` has no facts for which the job was retried already. `age_s` is the time since the
+    start or the last retry; None if the start is unknown or in the future (slurmctld's clock is ahead). `stalls` counts
+    the resumes in a row without a newer checkpoint (0 if no checkpoint is known).
     """
 
     kind: FailureSource
@@ -86,15 +86,15 @@ class Failure:
     stays_in_place: bool = False
     """The job's user does not want it requeued."""
     own_wish: bool = False
-    """Of a step: its own srun asked to be resumed, and not only its job."""
+    """The failed step's own srun asked to be resumed, not only its job."""
     input_gone: bool = False
     """The step's input came through a pipe and cannot be repeated."""
     may_retry: bool = False
     """A retry in place has its input and its host, and the last retry did not fail at once."""
     was_evicted: str = ""
-    """Why this run was evicted for another job; then no node is to blame. Empty if it was not."""
+    """Why this run was evicted for another job, so that no node is to blame; empty if it was not evicted."""
     told_to_save: str = ""
-    """Why Steward told this run to save its state, by which its script may have ended; empty if it did not."""
+    """Why Steward told this run to save its state, which may have ended its script; empty if Steward did not."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
@@ -122,14 +122,14 @@ class Failure:
     def is_machines(self) -> bool:
         """Return whether Slurm itself names the machines as the cause."""
         if self.reason == LAUNCH_FAILED and self.status not in (0, NO_LAUNCH):
-            return False  # it was launched: 22.05 says this of every script that a signal ended
+            return False  # 22.05 gives this reason for every script that a signal ended, though it was launched
         return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is FailureSource.NO_SCRIPT
 
     @property
     def was_killed(self) -> bool:
-        """Return whether a signal such as scancel sends ended every known task, or else the whole."""
-        # srun ends with the highest status of its tasks, and one bad task makes it kill the others: so the tasks count.
-        # 128 + signal is a signal only where srun reports it: programs and shells choose such codes themselves.
+        """Return whether a signal that scancel sends ended every known task; without tasks, the step or script."""
+        # the tasks count first: srun ends with the highest status of its tasks, and kills the others after one failed.
+        # 128 + signal means a signal only in srun's own status: programs and shells choose such codes themselves.
         if self.exits:
             return all(exit.status & 0x7F in KILLS for exit in self.exits)
         return (ended_by(self.status) if self.kind is FailureSource.STEP else self.status & 0x7F) in KILLS
@@ -151,7 +151,7 @@ def blamed(found: Iterable[Evidence]) -> frozenset[NodeName]:
 
 
 def ended_by(status: int) -> int:
-    """Return the signal in a raw wait status, also one that a shell or srun reports as 128 + signal; 0 for none."""
+    """Return the signal in a raw wait status, including one reported as exit code 128 + signal; 0 for none."""
     told = (status >> 8 & 0xFF) - 128
     return status & 0x7F or (told if 0 < told <= MOST_SIGNALS or told == OUT_OF_MEMORY else 0)
 
@@ -163,13 +163,13 @@ def asked(
     kind = FailureSource.STEP if ask.kind is AskKind.STEP else FailureSource.BATCH
     exits = _exits(ask, mem, failed_at, draft)
     if kind is FailureSource.STEP:
-        is_flop = ask.attempt > 1 and _is_flop(mem, failed_at, draft)
-        reach = of_step(ask, job, mem, failed_at, last_retry(mem) if is_flop else None)
-        found = _not_used_up(_against(reach, mem, failed_at, draft), ask, mem, failed_at, draft)
+        failed_at_once = ask.attempt > 1 and _failed_at_once(mem, failed_at, draft)
+        reach = of_step(ask, job, mem, failed_at, last_retry(mem) if failed_at_once else None)
+        found = _unanswered_for_step(_against(reach, mem, failed_at, draft), ask, mem, failed_at, draft)
     else:
         reach = of_script(job, mem, failed_at, exits, draft)
-        found = _unanswered(_against(reach, mem, failed_at, draft), mem)
-        exits = _passed_on(exits, ask.status, failed_at)
+        found = _unanswered_for_run(_against(reach, mem, failed_at, draft), mem)
+        exits = _that_explain_script(exits, ask.status, failed_at)
     if text := _broken_by_slurm(ask, mem):
         found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
     found = (*known, *found)
@@ -190,10 +190,11 @@ def asked(
 
 
 def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
-    """Return how Slurm broke this launch without a fault of a node; empty if it did not."""
+    """Return how Slurm broke this launch without a fault of a node; empty if Slurm did not."""
     if ask.script_gone:
         return "Slurm had lost the script there before it began"
-    # 22.05 forgets them when several of a job's nodes are lost at once. A first run may ask for what there is not.
+    # 22.05 loses the record when several of a job's nodes are lost at once; in a first run, the job may have asked for
+    # devices that do not exist
     if mem.resumes and any(sign.sign == GRES_LOST for sign in ask.signs):
         return "Slurm's record of the job's devices was broken when it began anew"
     return ""
@@ -206,8 +207,8 @@ def told(
     ended_by_script = kind is FailureSource.ENDED and job.state is JobState.FAILED and was_asked(mem)
     reach = of_script(job, mem, failed_at, (), draft) if ended_by_script else of_run(job, mem)
     found = (*known, *_against(reach, mem, failed_at, draft))
-    if ended_by_script or not _is_flop(mem, failed_at, draft):
-        found = _unanswered(found, mem)
+    if ended_by_script or not _failed_at_once(mem, failed_at, draft):
+        found = _unanswered_for_run(found, mem)
     status = job.exit_status if kind is FailureSource.ENDED else 0
     return _failure(kind, job, mem, failed_at, found, draft, status=status)
 
@@ -253,7 +254,7 @@ def _failure(
         own_wish=own_wish,
         input_gone=ask is not None and not ask.replay,
         was_evicted=was_evicted,
-        # what follows a step's end is its script's to say
+        # after a step's end, the script decides what follows
         told_to_save=told_to_save(job, mem, failed_at, draft)
         if kind in (FailureSource.BATCH, FailureSource.ENDED)
         else "",
@@ -264,35 +265,36 @@ def _failure(
 def _against(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
     """Return the evidence against the nodes in reach, including failures of other users' jobs there."""
     company = nodes_failing_other_users(mem.uid, failed_at, draft)
-    others = (_beside(node, company[node]) for node in sorted(reach.held & company.keys()))
+    others = (_failed_for_others(node, company[node]) for node in sorted(reach.held & company.keys()))
     return (*evidence(reach, mem, failed_at, draft), *others)
 
 
-def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
+def _failed_for_others(node: NodeName, jobs: Sequence[Job]) -> Evidence:
     """Return the evidence that other users' jobs failed on the node."""
     ids = ", ".join(str(job.id) for job in jobs[:5])
     at = max(job.ended or 0.0 for job in jobs)
     return Evidence(node=node, text=f"{node}: jobs of {users(jobs)} other users failed on it, too ({ids})", at=at)
 
 
-def _not_used_up(
+def _unanswered_for_step(
     found: tuple[Evidence, ...], ask: Ask, mem: JobMemory, failed_at: float, draft: Draft
 ) -> tuple[Evidence, ...]:
     """Return the evidence for which this step was not retried yet."""
     retried = last_retry(mem)
-    # another step that ran beside it may be hit by the same fault; a retry that failed at once has not answered the
+    # the same fault may hit another step that ran at the same time; a retry that failed at once did not use up the
     # evidence
     is_first = ask.attempt <= 1 and bool(nodes_of(ask, mem))
-    if retried is None or is_first or _is_flop(mem, failed_at, draft):
+    if retried is None or is_first or _failed_at_once(mem, failed_at, draft):
         return found
     return tuple(item for item in found if item.at > retried.at)
 
 
-def _unanswered(found: tuple[Evidence, ...], mem: JobMemory) -> tuple[Evidence, ...]:
-    """Return the evidence for which this run was not retried yet: a step that was retried for it went on."""
+def _unanswered_for_run(found: tuple[Evidence, ...], mem: JobMemory) -> tuple[Evidence, ...]:
+    """Return the evidence for which this run was not retried yet."""
+    # a step that was retried for older evidence went on
     retried = [a for a in mem.attempts if a.decision is Decision.RETRY and a.restart == mem.restarts]
     left = {one.node for one in mem.taken_out}
-    # the fault of a node that left is seen only when the node has left
+    # the fault of a node that left the job is seen only after it left: `item.at` may be later than the retry
     gone = {node for a in retried for node in a.culprits if node in left}
     last = max((a.at for a in retried), default=0.0)
     return tuple(item for item in found if item.node not in gone and (item.at > last or not _answers(retried, item)))
@@ -303,8 +305,8 @@ def _answers(retried: Sequence[Attempt], item: Evidence) -> bool:
     return any(item.node in a.culprits or not item.blames for a in retried)
 
 
-def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
-    """Return whether the last retry failed within `RETRY_PROOF_S`, and so brought nothing."""
+def _failed_at_once(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
+    """Return whether the last retry failed within `RETRY_PROOF_S`."""
     retried = last_retry(mem)
     return retried is not None and failed_at <= retried.at + RETRY_PROOF_S
 
@@ -313,7 +315,7 @@ def _is_same_fault(
     kind: FailureSource, culprits: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
 ) -> bool:
     """Return whether a resume was charged for this fault already: one fault costs one resume."""
-    # a retry that failed at once, or one of another step that the same fault hit
+    # it was charged for a retry that failed at once, or for another step that the same fault hit
     counted = [a for a in mem.attempts if a.restart == mem.restarts and a.counted and a.decision is Decision.RETRY]
     if not counted or failed_at > counted[-1].at + RETRY_PROOF_S:
         return False
@@ -332,12 +334,12 @@ def last_retry(mem: JobMemory) -> Attempt | None:
 
 
 def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], failed_at: float, draft: Draft) -> bool:
-    """Return whether the step can run again in place: enough nodes may be left, and the last retry had some effect."""
-    # the step's own need of nodes is unknown: srun finds out
-    flop = ask.attempt > 1 and _is_flop(mem, failed_at, draft)
+    """Return whether the step can run again in place: it can be repeated, and no bad node is still in service."""
+    # how many nodes the step needs is unknown here: srun finds out
+    in_vain = ask.attempt > 1 and _failed_at_once(mem, failed_at, draft)
     in_place = job.batch_host not in bad and ask.node not in bad
     still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
-    return ask.replay and not flop and in_place and bool(job.nodes - bad) and not (still_in or bad & mem.parts)
+    return ask.replay and not in_vain and in_place and bool(job.nodes - bad) and not (still_in or bad & mem.parts)
 
 
 def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[TaskExit, ...]:
@@ -350,9 +352,9 @@ def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Ta
     return tuple(sorted((e for e in mine if e.at >= since), key=lambda e: (e.at, e.step, e.node, e.task)))
 
 
-def _passed_on(exits: tuple[TaskExit, ...], status: int, failed_at: float) -> tuple[TaskExit, ...]:
-    """Return the failed tasks that explain how the script ended: at once after them, or with the same code."""
-    # the script handled the end of any other step, and went on
+def _that_explain_script(exits: tuple[TaskExit, ...], status: int, failed_at: float) -> tuple[TaskExit, ...]:
+    """Return the failed tasks that explain the script's end: just before it, or with the script's own exit code."""
+    # the script handled the end of every other step, and went on
     own = _as_code(status)
     return tuple(exit for exit in exits if exit.at >= failed_at - AT_ONCE_S or _as_code(exit.status) == own)
 

@@ -1,7 +1,7 @@
 """Put a resumed job first in the queue for its lost place, once a resume and for a short time.
 
 Its nice value is lowered until the job stands before those that wait for the same nodes, and set back when it runs.
-Slurm's own arithmetic wraps: a nice value beyond need may put a job last (docs/decisions/0022).
+Slurm's priority arithmetic overflows: a nice value lower than needed may put a job last (docs/decisions/0022).
 """
 
 from bisect import bisect_left
@@ -22,12 +22,12 @@ from steward.policy.job.nudge import lost_its_place
 from steward.policy.job.rulings import requeue_by
 
 FIRST_FOR_S = 60.0
-"""A job for which enough nodes are free has started within this time, or cannot use them."""
+"""A job with enough free nodes starts within this time, or cannot use them."""
 _AGAIN_S = 5.0
 _LEAST_PRIORITY = 1
-"""What priority/multifactor (the default of 24.11 and 26.05) without weights shows for every job.
+"""The priority that priority/multifactor (the default of 24.11 and 26.05) without weights shows for every job.
 
-It is shown also of jobs below it: such a job may be lower than it looks, by a step and by its own nice value.
+A job with a lower priority shows this one, too: its true priority may be lower by one and by its own nice value.
 """
 _MOST_PRIORITY = 2**32 - 2
 _MOST_NICE = 2**31 - 1 - 4
@@ -35,11 +35,11 @@ GROWN = "it asks for more than its last run had: it waits for its turn like othe
 
 
 def put_first(job: Job, draft: Draft) -> None:
-    """Put the job before all that wait for its partition and have lost no place themselves, once a resume."""
+    """Put the job before all waiting jobs of its partition that have lost no place themselves, once a resume."""
     mem = draft.jobs[job.id]
     if not draft.want.resume.first or (mem.raised is not None and mem.raised.restart == mem.restarts):
         return
-    before = _before_all(job, draft)
+    before = _nice_to_be_first(job, draft)
     if before is None:
         return
     nice, ahead = before
@@ -47,14 +47,14 @@ def put_first(job: Job, draft: Draft) -> None:
     text = f"a fault took its place: it goes before {ahead} waiting jobs, for {FIRST_FOR_S:.0f} s at most"
     why = Why(rule="first.raise", text=text, evidence=(f"nice {job.nice} -> {nice}",))
     raised = SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice)
-    draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as its nodes are let go
+    draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as the job's nodes are freed
     draft.tell("job.first", f"job {job.id}: {why}", job=job.id)
     draft.wake(draft.now + FIRST_FOR_S)
 
 
-def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
-    """Return the nice value that puts the job first and how many jobs it overtakes; None if nothing is to change."""
-    all_there = _others(job.partition, draft)
+def _nice_to_be_first(job: Job, draft: Draft) -> tuple[int, int] | None:
+    """Return the nice value that puts the job first, and how many jobs it overtakes; None if nothing is to change."""
+    all_there = _priorities_of_others(job.partition, draft)
     ahead = len(all_there) - bisect_left(all_there, job.priority)
     if not ahead or not job.priority:
         return None
@@ -64,7 +64,7 @@ def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
     return (nice, ahead) if highest < _MOST_PRIORITY and abs(nice) <= _MOST_NICE else None
 
 
-def _others(partition: str, draft: Draft) -> Sequence[int]:
+def _priorities_of_others(partition: str, draft: Draft) -> Sequence[int]:
     """Return the priorities, the lowest first, of the waiting jobs of the partition that have lost no place."""
     if partition not in draft.found.others:
         found = Counter(draft.overview.priorities_of(partition))
@@ -79,7 +79,7 @@ def _others(partition: str, draft: Draft) -> Sequence[int]:
 
 def was_put_first(job: Job, mem: JobMemory) -> bool:
     """Return whether the job's new run has started in the time for which Steward put the job first."""
-    # its nice value may be set back in the second in which it starts
+    # Steward may restore the nice value in the second in which the job starts: compare times
     raised = mem.raised
     if raised is None or job.started is None or job.restarts != raised.restart + 1:
         return False
@@ -87,15 +87,15 @@ def was_put_first(job: Job, mem: JobMemory) -> bool:
 
 
 def end_turn(job: Job, draft: Draft) -> None:
-    """Requeue a job that was put first and has started with more than its last run had."""
-    # its user changed it after we had looked at it for the last time
+    """Requeue a job that was put first and has started with more resources than its last run had."""
+    # its user enlarged it after our last look at it
     why = Why(rule=OUT_OF_TURN, text="it went first in the queue, and was made larger meanwhile: it waits for its turn")
     ruling = Ruling(decision=Decision.REQUEUE, why=why)
     requeue_by(job, f"larger:{job.restarts}", ruling, draft)
 
 
 def restore_turns(draft: Draft) -> None:
-    """Restore the nice value of every job that runs or had its time; leave a value that a person set since."""
+    """Restore the nice value of every job that runs or had its time; keep a value that a person set since."""
     for id in jobs_needing_attention(draft):
         mem = draft.jobs[id]
         if mem.raised is not None:
@@ -103,7 +103,8 @@ def restore_turns(draft: Draft) -> None:
 
 
 def _is_held(job: Job) -> bool:
-    """Return whether a new nice value could start it: Slurm (22.05) makes a priority of it."""
+    """Return whether the job is held."""
+    # Slurm 22.05 turns a new nice value into a priority, which would release the job
     return job.is_pending and not job.priority
 
 

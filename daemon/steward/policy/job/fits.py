@@ -12,7 +12,7 @@ _SHARE = 0.1
 _OFTEN_S, _SELDOM_S = 1.0, 60.0
 """An answer counts for a tenth of the time that the job has waited, within these bounds.
 
-Each question takes a job number of Slurm.
+Each question uses up one of Slurm's job numbers.
 """
 _LIMITS = ("Assoc", "QOS", "Partition", "Dependency", "BurstBuffer", "Invalid")
 _LIMITED = frozenset({"JobArrayTaskLimit", "Licenses", "AccountNotAllowed", "AccountingPolicy", "MaxMemPerLimit"})
@@ -45,7 +45,7 @@ def is_kept(mem: JobMemory, draft: Draft) -> bool:
 
 
 def asked(question: Question, since: float, draft: Draft) -> Fit | None:
-    """Return an answer that is recent enough for a job that waits since `since` (Unix s); None if there is none."""
+    """Return Slurm's answer if it is recent enough for a job that waits since `since` (Unix s); else None."""
     age = min(_SELDOM_S, max(_OFTEN_S, _SHARE * (draft.now - since)))
     # a repair that ended makes all older answers too old
     returned = max((case.returned for case in draft.cases.values() if case.returned is not None), default=0.0)
@@ -55,7 +55,7 @@ def asked(question: Question, since: float, draft: Draft) -> Fit | None:
 
 
 def why_blocked(job: Job, fit: Fit | None) -> str:
-    """Return what else than nodes the job waits for, so that none are kept for it; empty if Slurm names nothing."""
+    """Return what the job waits for other than nodes, so that no nodes are kept for it; empty if nothing is known."""
     if fit is not None and fit.missing == "licenses":
         return MISSING["licenses"]
     if job.is_pending and (job.reason in _LIMITED or job.reason.startswith(_LIMITS)):

@@ -1,8 +1,8 @@
 """Runs that Slurm shows as running again although the job was requeued: slurmctld has lost its newest state.
 
-slurmctld writes its state a few seconds late, and may die before; its successor begins with the older state. The run's
-processes were ended at the requeue, which Slurm does not notice for long (tried on 22.05: not in nine minutes): the job
-would hold its nodes and do nothing. The decision on the run stands, so the job is requeued once more.
+slurmctld writes its state a few seconds late, and may die before that; its successor begins with the older state. The
+run's processes were ended at the requeue, but Slurm does not notice (on 22.05 not in nine minutes): the job would hold
+its nodes and do nothing. The decision on the run stands, so the job is requeued once more.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ def is_shown_again(job: Job, mem: JobMemory) -> bool:
         return True
     last = mem.last_attempt
     began_before = last is not None and job.started is not None and job.started <= last.at
-    return began_before and job.restarts < mem.restarts  # no other job that got the number
+    return began_before and job.restarts < mem.restarts  # a new job with the same number would have begun later
 
 
 def note_shown_again(job: Job, draft: Draft) -> JobMemory:

@@ -1,7 +1,7 @@
-"""The time that a fault cost, given back to the time limit of a retried job.
+"""Give the time that a fault cost back to the time limit of a retried job.
 
-The time from a fault to the first step after the retry is added to a running job's time limit, once for each retry, as
-an absolute limit: repeating it adds nothing. A requeue starts the limit anew in any case.
+The time from the fault to the first step after the retry is added, once for each retry. The new limit is an absolute
+one, so that a repeated request adds nothing. A requeued job has its whole limit again in any case.
 """
 
 from dataclasses import replace
@@ -18,9 +18,9 @@ from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.progress import told_of
 
 LEAST_S = 1.0
-"""A shorter loss is not worth a minute, which is the least that Slurm can give."""
+"""A shorter loss is not given back: the least that Slurm can add is a minute."""
 AGAIN_S = 60.0
-"""A try that may have failed only for the moment is repeated after this time."""
+"""A request that failed and may succeed later is repeated after this time."""
 
 
 def give_back_time(draft: Draft) -> None:
@@ -31,17 +31,17 @@ def give_back_time(draft: Draft) -> None:
         if not (attempts := draft.jobs[id].attempts):
             continue
         job = draft.seen.jobs.get(id)
-        if job is not None and job.is_active and _is_retry_of(job, attempts[-1]):
-            _give(job, attempts[-1], draft)
+        if job is not None and job.is_active and _runs_after_retry(job, attempts[-1]):
+            _extend_limit(job, attempts[-1], draft)
 
 
-def _is_retry_of(job: Job, attempt: Attempt) -> bool:
+def _runs_after_retry(job: Job, attempt: Attempt) -> bool:
     """Return whether the job runs in the allocation of this retry and has a time limit."""
     return attempt.decision is Decision.RETRY and attempt.restart == job.restarts and job.time_limit_s is not None
 
 
-def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
-    """Work out the new limit once the retry has made a step, and ask for it."""
+def _extend_limit(job: Job, attempt: Attempt, draft: Draft) -> None:
+    """Ask for the new limit once the retry has made a step."""
     if attempt.given_limit_s is None:
         works = _works_since(job, attempt, draft)
         if works is None:
@@ -72,11 +72,11 @@ def _lost_s(attempt: Attempt, works: float, mem: JobMemory) -> float:
 
 
 def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
-    """Return when the retry made its first step, or began if the job reports no steps; None: not yet."""
+    """Return when the retry made its first step, or now if the job reports no steps; None before that step."""
     told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
     steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
     if steps:
         return min(steps)
-    # the lost node may be the only one that ever reported steps: the ledger knows
-    tells = told or any(run.first_step is not None for run in draft.ledger.get(job.id, ()))
-    return None if tells else draft.now
+    # only the lost node may have reported steps: then the ledger knows that the job reports them
+    reports_steps = told or any(run.first_step is not None for run in draft.ledger.get(job.id, ()))
+    return None if reports_steps else draft.now

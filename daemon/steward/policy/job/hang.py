@@ -1,6 +1,6 @@
-"""Jobs that hang: no step for much longer than usual, or no use of CPU, GPU and network.
+"""Find jobs that hang (no step for much longer than usual, or no use of CPU, GPU and network), and rule on them.
 
-First the stacks of their tasks are kept and their nodes are checked; then the same decision as for any failure follows.
+First the stacks of the job's tasks are kept and its nodes are checked; then a ruling as for any failure follows.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ from steward.policy.job.progress import told_of
 from steward.policy.job.rulings import requeue, requeue_by
 
 PAUSES = 5.0
-"""A job hangs after this many times its usual longest pause between two steps."""
+"""A job hangs if it makes no step for this many times its usual longest pause between two steps."""
 AGAIN_S = 5.0
-"""From one order to the next one for the same hang."""
+"""Requests for stacks and checks of the same hang are repeated after this time."""
 TOGETHER_S = 120.0
 TOO_MANY = 3
-"""So many jobs that stop within TOGETHER_S of each other have a common cause outside them: a disk, a clock."""
+"""If this many jobs stop within TOGETHER_S of each other, the cause is outside the jobs: a disk, a clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Still:
-    """The signs of a hang now. `step` identifies the hang: another step is another hang."""
+class _HangSigns:
+    """The signs of a hang now; another `step` is another hang."""
 
     text: str
     step: int | None
@@ -43,23 +43,21 @@ class _Still:
 
 
 def follow_hangs(draft: Draft) -> None:
-    """Follow hangs of running jobs that asked to be resumed and did not say `hang=0`.
-
-    While the agents of a job's nodes cannot all be heard, its hang stays as it was.
-    """
+    """Follow the hangs of running jobs that opted in, except those with `hang=0`."""
+    # while some agent of a job's nodes is not heard, the job's hang stays as it was
     for id in jobs_needing_attention(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is None or not _is_watched(job, mem, draft):
-            _over(mem, job, draft)
+            _end_hang(mem, job, draft)
         elif _is_heard(job, draft):
             _judge(job, mem, draft)
 
 
 def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
     """Begin, continue or end the job's hang."""
-    found = _standstill(job, mem, draft)
+    found = _signs_of_hang(job, mem, draft)
     if mem.hang is not None and not _is_same(mem.hang, mem, found):
-        _over(mem, job, draft)
+        _end_hang(mem, job, draft)
     if found is not None:
         _follow(job, draft.jobs[job.id].hang or _begin(job, found, draft), found, draft)
 
@@ -78,10 +76,10 @@ def hang_line(hang: Standstill, now: float) -> str:
     """Return the sentence about a hang for `steward explain JOB`."""
     what = "uses almost no CPU, GPU and network" if hang.step is None else f"is still at step {hang.step}"
     then = "it is left running" if hang.is_settled else "its nodes are looked at"
-    return f"The job stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where(hang)}."
+    return f"The job stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where_stacks_are(hang)}."
 
 
-def _where(hang: Standstill) -> str:
+def _where_stacks_are(hang: Standstill) -> str:
     """Return where the stacks of the tasks are kept."""
     return f"what its tasks did: bundles/{hang.name} in the head's state_dir"
 
@@ -95,12 +93,12 @@ def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
     return wanted and runs and not asks and mem.mode.on and draft.want.resume.enabled and mem.ended is None
 
 
-def _is_same(hang: Standstill, mem: JobMemory, found: _Still | None) -> bool:
+def _is_same(hang: Standstill, mem: JobMemory, found: _HangSigns | None) -> bool:
     """Return whether the signs are those of the known hang."""
     return found is not None and (hang.restart, hang.step, hang.is_quiet) == (mem.restarts, found.step, found.is_quiet)
 
 
-def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
+def _end_hang(mem: JobMemory, job: Job | None, draft: Draft) -> None:
     """End the hang: the job makes progress again, or ended."""
     if mem.hang is None:
         return
@@ -110,23 +108,21 @@ def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
 
 
 def _is_heard(job: Job, draft: Draft) -> bool:
-    """Return whether the agents of all its nodes are heard: each of them could report progress."""
+    """Return whether the agents of all of the job's nodes are heard: any of them could report progress."""
     views = [draft.seen.agents.get(node) for node in job.nodes]
     return bool(views) and all(view is not None and view.is_heard for view in views)
 
 
-def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
+def _signs_of_hang(job: Job, mem: JobMemory, draft: Draft) -> _HangSigns | None:
     """Return the signs of a hang; None while the job makes progress."""
     told = told_of(job.id, job.nodes, draft, restart=job.restarts)
     stepping = [one for one in told if one.step is not None and one.stepped is not None]
-    return _no_step(mem, stepping, draft) if stepping else _quiet(job, mem, told, draft)
+    return _signs_of_no_step(mem, stepping, draft) if stepping else _signs_of_idleness(job, mem, told, draft)
 
 
-def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
-    """Return the signs of a hang of a job that reports steps; None while it makes progress.
-
-    A newer checkpoint is progress, too. The clock begins anew with a retry, and when a suspended job is continued.
-    """
+def _signs_of_no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _HangSigns | None:
+    """Return the signs of a hang of a job that reports steps; None while it makes progress."""
+    # a newer checkpoint is progress, too; the clock starts anew at a retry, and when a suspended job is continued
     newest = max(told, key=lambda one: (one.stepped or 0.0, one.step or 0))
     pace_s = max((one.pace_s for one in told if one.pace_s is not None), default=None)
     last = max(at for one in told for at in (one.stepped, one.checkpointed) if at is not None)
@@ -136,19 +132,18 @@ def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still |
     last = max(last, went_on(mem) or 0.0)
     limit_s = hang_seconds(mem, pace_s, draft)
     hang = mem.hang
-    # a hang that was decided on stays one while no progress is reported: an agent that restarted does not know the pace
-    # any more
+    # after the decision, the hang lasts until progress is reported: an agent that restarted has lost the usual pace
     is_known = hang is not None and hang.is_settled and hang.step == newest.step and last <= hang.since
     if draft.now < last + limit_s and not is_known:
         draft.wake(last + limit_s)
         return None
     usual = "not known yet" if pace_s is None else f"{pace_s:.1f} s"
     text = f"no step since step {newest.step} for more than {limit_s:.0f} s (its usual longest pause: {usual})"
-    return _Still(text=text, step=newest.step, is_quiet=False)
+    return _HangSigns(text=text, step=newest.step, is_quiet=False)
 
 
-def _quiet(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
-    """Return the signs of a hang of a job without steps; None unless all of its nodes report that it is idle."""
+def _signs_of_idleness(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _HangSigns | None:
+    """Return the signs of a hang of a job without steps; None unless all of its nodes report it as idle."""
     if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
         return None
     since = max(went_on(mem) or 0.0, *(one.at - one.quiet_s for one in told))
@@ -156,10 +151,10 @@ def _quiet(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> 
     if draft.now < since + limit_s:
         draft.wake(since + limit_s)
         return None
-    return _Still(text=f"next to no CPU, GPU and network for more than {limit_s:.0f} s", step=None, is_quiet=True)
+    return _HangSigns(text=f"next to no CPU, GPU and network for more than {limit_s:.0f} s", step=None, is_quiet=True)
 
 
-def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
+def _begin(job: Job, found: _HangSigns, draft: Draft) -> Standstill:
     """Remember a new hang and write its event."""
     mem = draft.jobs[job.id]
     hang = Standstill(
@@ -174,18 +169,18 @@ def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
     return hang
 
 
-def _follow(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+def _follow(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None:
     """Repeat the requeue that was decided for this hang, or decide when stacks and checks are there."""
     prior = _ruling_of(hang, draft.jobs[job.id])
     if prior is not None and prior.is_requeue:
         requeue(job, prior.why, draft)
     elif not hang.is_settled and not _waits(job, hang, found, draft):
-        _settle(job, hang, found, draft)
+        _decide_on_hang(job, hang, found, draft)
 
 
 def _ruling_of(hang: Standstill, mem: JobMemory) -> Attempt | None:
     """Return the ruling on this hang; None if there is none."""
-    # by its time: after the clock was set back, the time in its name is another one
+    # compare `at`, not the time in the key: if the clock was set back, `since` was moved and the key was not
     ours = [a for a in mem.attempts if a.decided_for.startswith(f"hang:{hang.name}:") and a.at >= hang.since]
     return ours[-1] if ours else None
 
@@ -195,7 +190,7 @@ def _decided_for(hang: Standstill) -> str:
     return f"hang:{hang.name}:{hang.since:.0f}"
 
 
-def _waits(job: Job, hang: Standstill, found: _Still, draft: Draft) -> bool:
+def _waits(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> bool:
     """Return whether to wait for stacks, checks and a new report of progress, within `hang_stacks_s`."""
     until = hang.since + draft.want.resume.hang_stacks_s
     views = [draft.seen.agents[node] for node in sorted(job.nodes)]
@@ -206,14 +201,14 @@ def _waits(job: Job, hang: Standstill, found: _Still, draft: Draft) -> bool:
     draft.wake(until)
     if draft.now >= until or not (silent or unchecked or unsure):
         return False
-    _look(job, hang, found, silent, unchecked, draft)
+    _ask_nodes(job, hang, found, silent, unchecked, draft)
     return True
 
 
-def _look(
+def _ask_nodes(
     job: Job,
     hang: Standstill,
-    found: _Still,
+    found: _HangSigns,
     silent: frozenset[NodeName],
     unchecked: frozenset[NodeName],
     draft: Draft,
@@ -226,22 +221,22 @@ def _look(
         draft.wish(order, AGAIN_S)
     if unchecked:
         key = Key(f"check:{_decided_for(hang)}")
-        # an order that the agent did not get is repeated; an agent that has begun with it ignores the repetition
+        # repeat an order that an agent did not get; an agent that carries it out already ignores the repetition
         order_s = AGAIN_S if key in draft.seen.failures else None
         draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=CHECK_BUDGET_S), order_s)
 
 
-def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
-    """Decide on the hang: requeue the job, or leave it running and say why."""
+def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None:
+    """Rule on the hang: requeue the job, or leave it running and report why."""
     mem = draft.jobs[job.id]
     ruling = decide(told(FailureSource.HANG, job, mem, draft.now, draft))
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:
-        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; {_where(hang)}"
+        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; {_where_stacks_are(hang)}"
         draft.tell("job.hang_left", text, level=Level.WARNING, job=job.id)
         return
-    why = replace(ruling.why, evidence=(found.text, _where(hang), *ruling.why.evidence)[:10])
+    why = replace(ruling.why, evidence=(found.text, _where_stacks_are(hang), *ruling.why.evidence)[:10])
     requeue_by(job, _decided_for(hang), replace(ruling, why=why), draft)
 
 

@@ -1,8 +1,8 @@
 """Keep the sound nodes of a lost run for its job while a replacement is on its way, within limits.
 
-The limits are a time and the jobs that wait. No job is ever in such a reservation: Slurm ends jobs whose reservation
-ends (docs/decisions/0022). It keeps all jobs off, and is freed at the moment in which the job can start, with the job
-first in the queue.
+The limits are a time, and other waiting jobs. The nodes are kept by a reservation in which no job ever runs: Slurm ends
+jobs whose reservation ends (docs/decisions/0022). The reservation keeps all jobs off the nodes, and is removed at the
+moment in which the job can start, with the job first in the queue.
 """
 
 from collections.abc import Set as AbstractSet
@@ -27,51 +27,52 @@ from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slur
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
 
 GOES_ON_S = 10.0
-"""A job that still runs so long after its nodes were kept was not requeued: it continues without the lost node."""
+"""A job that still runs this long after its nodes were kept was not requeued: it goes on without the lost node."""
 LEASE_S = 300.0
 """The lease of a reservation: it ends by itself if the head does not renew it, so that a dead head blocks no job."""
 RENEW_S = 120.0
 BLOCKED_S = 5.0
-"""The reason why a job waits may be left over from the moment in which its lost run still counted."""
+"""For this long, Slurm's reason why the job waits may be left over from its lost run."""
 FREE_AGAIN_S = 1.0
 _SEEN_S = 5.0
 _RIVALS = 8
-"""Slurm is asked about so many of the jobs that wait for kept nodes, the oldest first."""
+"""Slurm is asked about at most this many of the jobs that wait for kept nodes, the oldest first."""
 
 
 def free_kept(draft: Draft) -> None:
-    """Free kept nodes that their job can use now, does not need any more, or that belong to no job.
-
-    This is done before jobs are nudged.
-    """
+    """Free kept nodes that their job can use now or does not need any more, and those that belong to no job."""
     for id in jobs_needing_attention(draft):
         mem = draft.jobs[id]
         if mem.kept is not None and mem.kept.freed is None:
-            _free_if_over(mem, mem.kept, draft)
-        elif mem.kept is not None and _is_done(mem, draft):
+            _free_or_renew(mem, mem.kept, draft)
+        elif mem.kept is not None and _needs_no_record(mem, draft):
             draft.jobs[id] = replace(mem, kept=None)
         _go_first(id, draft)
     _free_strays(draft)
 
 
-def _is_done(mem: JobMemory, draft: Draft) -> bool:
-    """Return whether the job needs the record of its kept nodes no more."""
+def _needs_no_record(mem: JobMemory, draft: Draft) -> bool:
+    """Return whether the job no longer needs the record of its kept nodes."""
     job = draft.seen.jobs.get(mem.id)
-    return mem.ended is not None or job is None or (job.is_active and mem.kept is not None and _is_later(job, mem.kept))
+    return (
+        mem.ended is not None
+        or job is None
+        or (job.is_active and mem.kept is not None and _is_in_later_run(job, mem.kept))
+    )
 
 
 def _is_retried(mem: JobMemory, kept: KeptNodes) -> bool:
-    """Return whether the last decision since then was a retry in place."""
+    """Return whether the last decision since the nodes were kept was a retry in place."""
     last = mem.last_attempt
     return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
 
 
-def _is_later(job: Job, kept: KeptNodes) -> bool:
+def _is_in_later_run(job: Job, kept: KeptNodes) -> bool:
     """Return whether the job is in a later run."""
     return job.restarts > kept.restart
 
 
-def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
+def _free_or_renew(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
     """Free the job's nodes if there is a reason, else renew their lease."""
     text = _why_over(mem, kept, draft)
     if not text:
@@ -86,12 +87,12 @@ def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
 
 
 def _why_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
-    """Return why the nodes are kept no longer; empty while they are."""
+    """Return why the nodes are no longer kept; empty while they are kept."""
     job = draft.seen.jobs.get(mem.id)
     if job is None or not (job.is_active or job.is_pending or job.is_completing):
         return "the job is over"
     if job.is_active:
-        if _is_later(job, kept):
+        if _is_in_later_run(job, kept):
             return "the job runs again"
         draft.wake(kept.since + GOES_ON_S)
         goes_on = _is_retried(mem, kept) or draft.now >= kept.since + GOES_ON_S
@@ -109,7 +110,7 @@ def _why_useless(job: Job, mem: JobMemory, kept: KeptNodes, draft: Draft) -> str
         return "the job is left to Slurm"
     if not draft.may_touch_nodes:
         return "Steward is paused, or only reports"
-    if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _is_gone(mem.id, kept, draft):
+    if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _was_deleted(mem.id, kept, draft):
         return "their reservation is gone, or Slurm refused it"
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
@@ -124,7 +125,7 @@ def _why_useless(job: Job, mem: JobMemory, kept: KeptNodes, draft: Draft) -> str
 
 def _may_start(job: Job, draft: Draft) -> bool:
     """Return whether the job is nudged in this plan."""
-    # nodes that are freed before the nudge would be taken by other jobs
+    # other jobs would take nodes that are freed before the nudge
     if job.is_completing:
         return False
     safe = credential_safe_at(job, draft)
@@ -132,7 +133,7 @@ def _may_start(job: Job, draft: Draft) -> bool:
     return draft.now >= safe
 
 
-def _is_gone(id: JobId, kept: KeptNodes, draft: Draft) -> bool:
+def _was_deleted(id: JobId, kept: KeptNodes, draft: Draft) -> bool:
     """Return whether a person deleted the reservation."""
     return draft.seen.reservations_at > kept.since + _SEEN_S and keep_name(id) not in draft.seen.reservations
 
@@ -144,7 +145,7 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
     limit = draft.want.resume.keep_others_s
     if draft.now < kept.since + limit:
         draft.wake(kept.since + limit)
-        return ""  # no job can have waited for them that long
+        return ""  # no job can have waited for these nodes that long
     wait = [
         (max(kept.since, other.eligible or other.submitted or 0.0) + limit, other)
         for other in rivals(job, kept.nodes, draft)
@@ -159,19 +160,19 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
 
 
 def _would_start(other: Job, job: Job, draft: Draft) -> bool:
-    """Return whether the other job could start on the kept nodes; if Slurm does not say, count that it could."""
+    """Return whether the other job could start on the kept nodes; True if Slurm does not answer."""
     since = other.eligible or other.submitted or draft.now
     fit = asked(Question(job=other.id, through=keep_name(job.id)), since, draft)
     return fit is None or fit.starts
 
 
 def _go_first(id: JobId, draft: Draft) -> None:
-    """Put the job first if it can start now, before others that wait for the same nodes."""
+    """Put the job before other jobs that wait for the same nodes, if it can start now."""
     job, mem = draft.seen.jobs.get(id), draft.jobs[id]
     if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or job.is_held:
         return
     if job.is_expediting or begins_later(job, draft):
-        return  # it is first already, or is not to begin now
+        return  # the job is first already, or must not begin now
     kept = mem.kept is not None and mem.kept.freed is None
     if kept or not lost_its_place(mem) or has_grown(job, mem) or draft.now < not_before(mem, draft):
         return
@@ -182,7 +183,7 @@ def _go_first(id: JobId, draft: Draft) -> None:
 
 
 def _free_strays(draft: Draft) -> None:
-    """Free reservations named as ours whose job keeps no nodes: left by a head that died, or not removed yet."""
+    """Remove reservations with a name of ours whose job keeps no nodes: left by a dead head, or not removed yet."""
     if not draft.may_clear_strays:
         return
     for name in sorted(draft.seen.reservations):
@@ -206,32 +207,28 @@ def _free_key(name: str) -> Key:
 
 
 def free_decided(draft: Draft) -> None:
-    """Free the nodes of jobs that do not need them after the decisions of this plan."""
+    """Free the kept nodes of jobs that the decisions of this plan left to Slurm or retried in place."""
     for id in jobs_needing_attention(draft):
         mem, kept = draft.jobs[id], draft.jobs[id].kept
         if kept is not None and kept.freed is None and (is_left_to_slurm(mem) or _is_retried(mem, kept)):
-            _free_if_over(mem, kept, draft)
+            _free_or_renew(mem, kept, draft)
 
 
 def keep_nodes(draft: Draft) -> None:
-    """Keep the sound nodes of jobs that come back and must wait.
-
-    This is done after the decisions about jobs and before every other action of the plan, so that no other job is
-    quicker.
-    """
+    """Keep the sound nodes of jobs that come back and must wait."""
     if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
         return
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
     for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if job is not None and _comes_back(job, mem, downed) and not begins_later(job, draft):
+        if job is not None and _may_have_kept_nodes(job, mem, downed) and not begins_later(job, draft):
             _keep(job, mem, draft)
 
 
-def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
-    """Return whether the job lost its place, or is about to, and its nodes may be kept: once a run."""
-    # not for a job with its own reservation, nor for one whose nodes Slurm keeps itself
+def _may_have_kept_nodes(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
+    """Return whether the job lost its place, or is about to, and its nodes may be kept (once a run)."""
+    # not for a job with a reservation of its own, nor for one whose nodes Slurm itself keeps
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
     if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
         return False
@@ -243,7 +240,7 @@ def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool
 
 
 def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Keep the job's nodes if it must wait for others, or others could take its nodes."""
+    """Keep the job's nodes if it must wait for further nodes, or if other jobs could take its nodes."""
     places = places_of(job, mem, draft)
     nodes = places.own
     if why_blocked(job, places.fit):
@@ -267,6 +264,7 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 def _reserve(id: JobId, kept: KeptNodes, why: Why, draft: Draft) -> None:
     """Ask for the reservation, or for its renewal."""
+    # first in the plan, so that no other job takes the nodes before
     key = _keep_key(id, kept.restart)
     seconds = min(LEASE_S, max(60.0, kept.until - draft.now))
     draft.wish(KeepNodes(key=key, why=why, name=keep_name(id), nodes=kept.nodes, seconds=seconds), RENEW_S, first=True)

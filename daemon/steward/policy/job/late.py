@@ -1,8 +1,8 @@
 """Overturn rulings when a fault is found after the run's end.
 
-A machine that shuts down in good order ends its jobs first, and is found lost later. A script's failure is answered at
-once, with the knowledge of that moment. Until `EVIDENCE_AFTER_S` after the end, and as long as Slurm remembers
-the job, the job may still be requeued.
+A machine in an orderly shutdown ends its jobs first, and is found lost later; a script's failure is answered at once,
+with the evidence known by then. Until `EVIDENCE_AFTER_S` after the end, and as long as Slurm remembers the job, the job
+may still be requeued.
 """
 
 from collections import Counter
@@ -24,11 +24,14 @@ from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
 
 AT_ONCE = 4
-"""Each is a command of its own, and the turn's answers to other users' shims wait for all of them."""
+"""The most jobs of one user to overturn in a turn.
+
+Each requeue is a command of its own, and the turn's answers to other users' shims wait for it.
+"""
 
 
 def overturn(draft: Draft) -> None:
-    """Requeue each ended job against whose machines evidence has turned up since, so many of a user in a turn."""
+    """Requeue each ended job whose nodes showed a fault since, at most `AT_ONCE` of one user in a turn."""
     begun = Counter[int]()
     for id in _candidates(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
@@ -41,7 +44,7 @@ def overturn(draft: Draft) -> None:
 
 
 def _candidates(draft: Draft) -> list[JobId]:
-    """Return the jobs with a ruling, and those that ended on nodes that were shut down or could not begin a script."""
+    """Return the jobs that need attention, and those on nodes that were shut down or could not begin a script."""
     stopped = stopped_nodes(draft.now - EVIDENCE_AFTER_S, draft) | nodes_that_broke(draft)
     hit = {id for id, mem in draft.jobs.items() if mem.nodes & stopped} if stopped else set()
     return sorted(hit.union(jobs_needing_attention(draft)))
@@ -54,7 +57,7 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
     ended = end_of(mem).over or mem.ended
     if draft.now > ended + EVIDENCE_AFTER_S or is_another(job, mem):
         return False
-    # until its agents are back after the head's start, the run's steps are not known
+    # after the head's start, the run's steps are not known until its agents are back
     if any(is_awaited(node, draft) for node in mem.nodes):
         return False
     last = mem.last_attempt if mem.last_attempt and mem.last_attempt.restart == mem.restarts else None

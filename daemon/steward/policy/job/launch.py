@@ -1,8 +1,7 @@
-"""Launches that Slurm itself broke: which node is to blame, and what is remembered of that node.
+"""Find the node to blame for a launch that failed in Slurm itself, and remember it.
 
-Slurm requeues such a job and holds it (`launch failed requeued held`), and does not show the nodes of the run any more.
-If Slurm drained the node for it (`Prolog error`), the reason of the drain names the node; else only a run on one node
-tells.
+Slurm requeues and holds such a job (`launch failed requeued held`), and no longer shows the nodes of the run. If Slurm
+drained a node for the failure (`Prolog error`), that node is to blame; else the node is known only if the run had one.
 """
 
 from types import MappingProxyType
@@ -20,12 +19,13 @@ from steward.policy.slurm_reasons import BATCH_BROKEN, Response, slurms_own
 from steward.policy.traits import Trait
 
 WORD_S = 1.0
+"""For this long after the clean-up, Slurm's drain of the node may still be missing in the picture."""
 TOLD_WITHIN_S = 3.0
 """Slurm drains the node and requeues its job within a second or two, and tells both times in whole seconds."""
 
 
 def broken_launch(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return the evidence against the nodes on which Slurm could not start the job that it holds now; remember them."""
+    """Return the evidence against nodes that could not start the job, which Slurm holds now; remember such a node."""
     if not job.is_held_by_slurm:
         return ()
     told = _told_by_slurm(job, mem, draft)
@@ -47,13 +47,13 @@ def is_word_awaited(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 
 def _told_by_slurm(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return the evidence against the run's nodes that Slurm drained for a broken launch at that time."""
+    """Return the evidence against the run's nodes that Slurm drained for a broken launch when it requeued the job."""
     at, found = job.submitted if job.submitted is not None else draft.now, list[Evidence]()
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         row = slurms_own(node, draft.want.slurm_user)
-        # without known nodes of the run, each node of its partitions may have been one
-        is_its = node.name in mem.nodes if mem.nodes else bool(node.partitions & set(job.partitions))
-        if row is None or node.reason is None or row.response is not Response.LAUNCH or not is_its:
+        # if the run's nodes are unknown, any node of its partitions may have been one of them
+        is_in_run = node.name in mem.nodes if mem.nodes else bool(node.partitions & set(job.partitions))
+        if row is None or node.reason is None or row.response is not Response.LAUNCH or not is_in_run:
             continue
         if abs(node.reason.at - at) <= TOLD_WITHIN_S:
             text = f"{node.name}: Slurm says '{first_token(node.reason.text)}'"
@@ -72,9 +72,9 @@ _UNBEGUN_TEXT = f"something failed there before it (a TaskProlog, another plugin
 
 
 def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return the evidence against the node on which a script never began, though Slurm calls the job over.
+    """Return the evidence against the node on which the script of an ended job never began.
 
-    Slurm drained the node at that time, or the script's output could not be opened there.
+    The signs are that Slurm drained the node at that time, or that the script's output could not be opened there.
     """
     host, at = job.batch_host, job.ended if job.ended is not None else draft.now
     if host is None:
@@ -83,14 +83,14 @@ def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
         text = f"{host}: Slurm says 'batch job complete failure': {_NEVER_BEGAN}"
         return (Evidence(node=host, text=text, at=at, voids_success=True),)
     if job.reason == LAUNCH_FAILED and job.exit_status == NO_OUTPUT:
-        return _once(host, _NO_OUTPUT_TEXT, job, mem, at, draft)
+        return _first_time(host, _NO_OUTPUT_TEXT, job, mem, at, draft)
     return ()
 
 
 def is_broken_launch(job: Job, draft: Draft) -> bool:
-    """Return whether slurmstepd could not begin the script of a job that Slurm calls over, or even complete.
+    """Return whether the script of a job that Slurm shows as ended, perhaps as COMPLETED, never began.
 
-    Its node was drained for that at the same time, and no shim reported that the script began.
+    The signs are that Slurm drained the job's node for that at the same time, and that no shim reported the script.
     """
     node = draft.seen.nodes.get(job.batch_host) if job.batch_host is not None else None
     if node is None or node.reason is None or job.ended is None or job.started is None:
@@ -110,11 +110,11 @@ def nodes_that_broke(draft: Draft) -> frozenset[NodeName]:
 
 
 def unbegun(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
-    """Return the evidence of the shim that the script never began on its node."""
-    return _once(ask.node, _UNBEGUN_TEXT, job, mem, failed_at, draft) if ask.script_unbegun else ()
+    """Return the evidence, from the shim, that the script never began on the shim's node."""
+    return _first_time(ask.node, _UNBEGUN_TEXT, job, mem, failed_at, draft) if ask.script_unbegun else ()
 
 
-def _once(host: NodeName, text: str, job: Job, mem: JobMemory, at: float, draft: Draft) -> tuple[Evidence, ...]:
+def _first_time(host: NodeName, text: str, job: Job, mem: JobMemory, at: float, draft: Draft) -> tuple[Evidence, ...]:
     """Return the evidence against the node the first time; empty after that."""
     # the second time the cause is the job's own, or the site's
     if any(_NEVER_BEGAN in fact for attempt in mem.attempts for fact in attempt.why.evidence):

@@ -1,10 +1,8 @@
-"""How the runs of remembered jobs end: since when each cleans up, and since when it is over.
+"""End what is left of a lost run on its sound nodes, so that the requeued job can start there at once.
 
-Times are of our own clock: Slurm may have ended a run long before we could look, or by a clock that was set since.
-
-A job that lost a node is cleaned up on the others at once: a step that tries to reach the dead node there is ended. The
-other nodes' slurmstepds report the end of their tasks to the job's srun up to six times, each until a timeout: 21 s
-when its host is dead, 70 s when it is frozen. Meanwhile they stay COMPLETING, and the requeued job cannot start.
+After a node died, the slurmstepds of the other nodes report the end of their tasks to the job's srun up to six times.
+Each report waits for a timeout: in all 21 s if srun's host is dead, 70 s if the host is frozen. Until then the nodes
+stay COMPLETING, and the requeued job cannot start (docs/decisions/0013).
 """
 
 from collections.abc import Iterable
@@ -26,10 +24,8 @@ from steward.policy.state_machine import BLIND_S
 
 
 def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
-    """Extend the time to look into ended runs by the time without a fresh picture.
-
-    The head was away, Slurm did not answer, or the clock was set forward.
-    """
+    """Extend the time to look into ended runs by the time without a fresh picture."""
+    # the head was away, Slurm did not answer, or the clock was set forward
     gap = draft.now - draft.head.ends if draft.head.ends is not None else 0.0
     for id in ids if gap > BLIND_S else ():
         mem = draft.jobs[id]
@@ -40,7 +36,7 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
 
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:
-    """Remember, while an ended run is looked into, about when that was last possible."""
+    """Remember the approximate time of the last look into ended runs; forget it if there are none."""
     at = draft.head.ends
     if not any(is_looked_into(draft.jobs[id]) for id in ids):
         draft.head = replace(draft.head, ends=None) if at is not None else draft.head
@@ -52,9 +48,9 @@ LINGERS_S = 0.3
 """Healthy nodes have cleaned up within 0.1 s of a kill."""
 AGAIN_S = 1.0
 GIVE_UP_S = 90.0
-"""Slurm's own tries are over by then: something else still holds the node."""
+"""By then Slurm's own tries are over: something else still holds the node."""
 LOST_BEFORE_S = 60.0
-"""A node that was lost longer than this before the run's end does not delay that end."""
+"""A node that was lost longer than this before the run's end does not delay the clean-up."""
 
 
 def let_go(draft: Draft) -> None:
@@ -62,14 +58,14 @@ def let_go(draft: Draft) -> None:
     for id in jobs_needing_attention(draft):
         job = draft.seen.jobs.get(id)
         if job is not None and job.is_completing:
-            _let_go(job, draft.jobs[id], draft)
+            _end_remains(job, draft.jobs[id], draft)
             _tell_slow(job, draft)
 
 
-def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
+def _end_remains(job: Job, mem: JobMemory, draft: Draft) -> None:
     """End the remains of the run on the nodes that wait for the lost one."""
     over = cleans_up_since(job, draft)
-    cases = _lost(mem, over, draft)
+    cases = _forced_repairs(mem, over, draft)
     nodes = frozenset(node for node in mem.nodes - {case.node for case in cases} if _lingers(node, draft))
     if not cases or not nodes or draft.now >= over + GIVE_UP_S:
         return
@@ -132,7 +128,7 @@ def _why_slow(node: Node, draft: Draft) -> str:
     return f"{node.name}: its Prolog or Epilog runs, or a process of the job does not end"
 
 
-def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
+def _forced_repairs(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
     """Return the repairs that took a node of this run down by force, shortly before its end or since."""
     since = max(over - LOST_BEFORE_S, mem.started or 0.0)
     cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger.ends_jobs]
@@ -140,6 +136,6 @@ def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
 
 
 def _lingers(name: NodeName, draft: Draft) -> bool:
-    """Return whether Slurm waits for the node to clean up and its agent can be told."""
+    """Return whether Slurm waits for the node to clean up, and its agent is connected."""
     node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
     return node is not None and "COMPLETING" in node.flags and view is not None and view.connected

@@ -1,7 +1,4 @@
-"""Keep the ledger: a line for each run of each job that opted in, with the cause and the times of its end.
-
-It is written from the picture and from the decisions of this plan; no other step depends on it.
-"""
+"""Keep the ledger: a line for each run of each job that opted in, with the cause and the times of its end."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,12 +17,12 @@ from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.job.progress import told_of
 
 RUNS_KEPT = 20
-"""Runs kept in memory; the store keeps them all."""
+"""Runs kept in memory for each job; the store keeps all runs."""
 PAUSES_KEPT = 100
 SEEN_LATE_S = 2.0
 STEPS_EVERY_S, CHECKPOINTS_EVERY_S = 30.0, 5.0
 BEFORE_S, AFTER_S = 300.0, 600.0
-"""A repair explains a decision if its fault is at most BEFORE_S older than the run and at most AFTER_S younger."""
+"""A repair explains a decision if its fault is at most BEFORE_S before the run and AFTER_S after the decision."""
 _GO_ON = {
     Decision.RETRY: Ending.RETRIED,
     Decision.REQUEUE: Ending.REQUEUED,
@@ -35,17 +32,17 @@ _GO_ON = {
 
 def keep_ledger(draft: Draft) -> None:
     """Bring the ledger of every remembered job up to date."""
-    # a job that changes its size may be at rest otherwise
+    # an elastic job that changes its size may need no other attention
     for id in dict.fromkeys([*jobs_needing_attention(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
-        after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
+        after = _brought_up_to_date(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
         if after != before:
             draft.ledger[id] = after
     for id in draft.ledger.keys() - draft.jobs.keys():
         del draft.ledger[id]
 
 
-def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
+def _brought_up_to_date(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
     """Return the job's runs, brought up to date."""
     runs = [run for run in before if run.opted_at == mem.opted_at]
     if (
@@ -54,18 +51,18 @@ def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: D
         and mem.promised is not None
         and mem.promised.restart == runs[-1].restart
     ):
-        runs[-1] = replace(runs[-1], ending=None, end_text="")  # its end was overturned
+        runs[-1] = replace(runs[-1], ending=None, end_text="")  # the ruling on its end was overturned
     if runs and runs[-1].ending is None:
-        runs = _carried_on([*runs[:-1], _resized(runs[-1], draft)], mem, job, draft)
+        runs = _with_last_updated([*runs[:-1], _with_size_changes(runs[-1], draft)], mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:
-        runs[-1] = _waiting(runs[-1], mem)
+        runs[-1] = _with_late_decision(runs[-1], mem)
     if job is not None and (job.is_active or _came_and_went(job, runs)) and _is_new(job, runs):
-        runs = _carried_on(_opened(runs, mem, job, draft), mem, job, draft)
-    return tuple(_explained(run, draft) for run in _made_again(runs)[-RUNS_KEPT:])
+        runs = _with_last_updated(_with_new_run(runs, mem, job, draft), mem, job, draft)
+    return tuple(_with_repairs(run, draft) for run in _with_work_done_again(runs)[-RUNS_KEPT:])
 
 
-def _made_again(runs: list[Run]) -> list[Run]:
-    """Return the runs, each with the lowest first step of the runs after it."""
+def _with_work_done_again(runs: list[Run]) -> list[Run]:
+    """Return the runs, each with the lowest first step of the runs after it: work from that step on is done again."""
     found, lowest = list[Run](), None
     for run in reversed(runs):
         found.append(run if run.again_from == lowest else replace(run, again_from=lowest))
@@ -74,19 +71,19 @@ def _made_again(runs: list[Run]) -> list[Run]:
     return found[::-1]
 
 
-def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) -> list[Run]:
-    """Return the runs with the progress, the retries and the end of the last one, even if it has failed already."""
-    runs = _retried([*runs[:-1], _noted(runs[-1], draft)], mem, job)
-    return [*runs[:-1], _closed(runs[-1], mem, job, draft)]
+def _with_last_updated(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) -> list[Run]:
+    """Return the runs with the progress, the retries and the end of the last one."""
+    runs = _with_retries([*runs[:-1], _with_news(runs[-1], draft)], mem, job)
+    return [*runs[:-1], _with_end(runs[-1], mem, job, draft)]
 
 
-def _resized(run: Run, draft: Draft) -> Run:
+def _with_size_changes(run: Run, draft: Draft) -> Run:
     """Return the run with the finished changes of size of its elastic run."""
     elastic = draft.elastic.get(run.job)
     after = run.pauses[-1].stepped if run.pauses else run.started
     for change in elastic.events if elastic is not None else ():
         if change.before and change.done is not None and change.done > after:
-            run = replace(run, pauses=_shorter((*run.pauses, _pause(run, change, change.done, after))))
+            run = replace(run, pauses=_merged_if_too_many((*run.pauses, _pause(run, change, change.done, after))))
             after = change.done
     return run
 
@@ -104,7 +101,7 @@ def _pause(run: Run, change: SizeChange, stepped: float, after: float) -> Pause:
     return Pause(kept=max(kept, after), stopped=stopped, stepped=stepped, steps=change.again)
 
 
-def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
+def _merged_if_too_many(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
     """Return the pauses, with the two oldest merged into one of the same length if there are too many."""
     if len(pauses) <= PAUSES_KEPT:
         return pauses
@@ -116,12 +113,12 @@ def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
     return (Pause(kept=kept, stopped=stopped, stepped=second.stepped, steps=steps), *others)
 
 
-def _waiting(run: Run, mem: JobMemory) -> Run:
-    """Return the run that waits for its successor, with the decision that came after Slurm's requeue."""
-    # Slurm may requeue a job, and hide that for a moment, before anything is decided on it
-    attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
+def _with_late_decision(run: Run, mem: JobMemory) -> Run:
+    """Return the requeued run whose successor has not begun, with a decision that came after Slurm's requeue."""
+    # Slurm may requeue a job before any ruling on it, and hide the requeue for a moment
+    attempt = _last_attempt(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
     if attempt is not None:
-        run = _ended(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
+        run = _with_ending(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
     return replace(run, eligible=mem.last_nudge) if run.eligible is None and mem.last_nudge else run
 
 
@@ -135,10 +132,10 @@ def _is_new(job: Job, runs: list[Run]) -> bool:
     return not runs or (runs[-1].ending is not None and job.restarts > runs[-1].restart)
 
 
-def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
+def _with_new_run(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
     """Return the runs with a new one for the job's present run."""
     told = job.started if job.started is not None else draft.now
-    # Slurm counts in whole seconds: a begin that was seen is known better
+    # Slurm shows whole seconds: for a start that we saw, our own clock is more exact
     started = draft.now if job.is_active and draft.now - told < SEEN_LATE_S else told
     run = Run(
         job=mem.id,
@@ -156,13 +153,13 @@ def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run
     return [*runs, run]
 
 
-def _noted(run: Run, draft: Draft) -> Run:
-    """Return the run with its progress, as its nodes report."""
+def _with_news(run: Run, draft: Draft) -> Run:
+    """Return the run with the progress that its nodes report."""
     told = _progress(run, draft)
     if told is None:
         return run
     first = run.first_step if run.first_step is not None else _first_step(run, told)
-    # noted seldom, because each note is written to the disk
+    # rarely, because each change is written to the disk
     saved = told.checkpoint_step != run.checkpoint_step and draft.now >= run.told + CHECKPOINTS_EVERY_S
     if first == run.first_step and not saved and draft.now < run.told + STEPS_EVERY_S:
         return run
@@ -183,7 +180,7 @@ def _with_progress(run: Run, told: Progress, draft: Draft) -> Run:
     )
 
 
-def _at_last(run: Run, draft: Draft) -> Run:
+def _with_last_report(run: Run, draft: Draft) -> Run:
     """Return the run with the last report of its progress."""
     told = _progress(run, draft)
     return run if told is None else _with_progress(replace(run, first=_first_number(run, told)), told, draft)
@@ -191,10 +188,10 @@ def _at_last(run: Run, draft: Draft) -> Run:
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
     """Return the report of the run's farthest node; None if no node reports progress."""
-    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_how_far, default=None)
+    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_progress_order, default=None)
 
 
-def _how_far(told: Progress) -> tuple[bool, int, int, NodeName]:
+def _progress_order(told: Progress) -> tuple[bool, int, int, NodeName]:
     """Return the sort key of a report of progress."""
     return told.step is not None, told.step or 0, told.checkpoint_step or 0, told.node
 
@@ -215,7 +212,7 @@ def _first_number(run: Run, told: Progress) -> int | None:
     return told.first if run.first is None and is_mine else run.first
 
 
-def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
+def _with_retries(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
     """Return the runs, with a new one for each retry in place."""
     for attempt in mem.attempts:
         last = runs[-1]
@@ -236,38 +233,38 @@ def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
             account=last.account,
             nodes=(nodes - attempt.culprits) or last.nodes,
         )
-        runs = [*runs[:-1], _ended(last, attempt, attempt.at, Ending.RETRIED), again]
+        runs = [*runs[:-1], _with_ending(last, attempt, attempt.at, Ending.RETRIED), again]
     return runs
 
 
-def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
-    """Return the run with its end, if it is over or another one follows; else unchanged."""
+def _with_end(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
+    """Return the run with its end if the job or the run is over; else brought up to date."""
     if mem.ended is not None:
         at = job.ended if job is not None and job.ended is not None else mem.ended
-        final = _last(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
-        run = _at_last(run, draft)
-        return replace(_ended(run, final, run.ended or at, Ending.OVER), end_text=mem.end_text)
+        final = _last_attempt(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
+        run = _with_last_report(run, draft)
+        return replace(_with_ending(run, final, run.ended or at, Ending.OVER), end_text=mem.end_text)
     if job is None:
         return run
     if job.is_pending or job.restarts > run.restart:
-        attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT))
-        run = _at_last(run, draft)
-        return _ended(run, attempt, run.ended or _left(attempt, mem, job, draft), Ending.REQUEUED)
+        attempt = _last_attempt(mem, run, (Decision.REQUEUE, Decision.WAIT))
+        run = _with_last_report(run, draft)
+        return _with_ending(run, attempt, run.ended or _end_not_seen(attempt, mem, job, draft), Ending.REQUEUED)
     if job.is_active:
-        return _going(run, mem, job)
+        return _with_decision_to_stop(run, mem, job)
     return run if run.ended is not None or job.ended is None else replace(run, ended=max(job.ended, run.started))
 
 
-def _going(run: Run, mem: JobMemory, job: Job) -> Run:
+def _with_decision_to_stop(run: Run, mem: JobMemory, job: Job) -> Run:
     """Return the run that goes on, with a decision to stop as soon as that is known."""
-    stop = _last(mem, run, (Decision.STOP,))
+    stop = _last_attempt(mem, run, (Decision.STOP,))
     if stop is not None and stop.final and run.decided != stop.at:
         run = replace(run, decision=stop.decision, why=stop.why, culprits=stop.culprits, decided=stop.at)
     return replace(run, nodes=run.nodes | job.nodes) if run.attempt == 0 and not job.nodes <= run.nodes else run
 
 
-def _left(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> float:
-    """Return when a run was over whose end was not seen."""
+def _end_not_seen(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> float:
+    """Return the best known end of a requeued run whose end was not seen."""
     if attempt is not None and attempt.requeued is not None:
         return attempt.requeued
     if mem.pending_from is not None:
@@ -277,13 +274,13 @@ def _left(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> fl
     return min(draft.now, job.started if job.started is not None else draft.now)
 
 
-def _last(mem: JobMemory, run: Run, decisions: tuple[Decision, ...]) -> Attempt | None:
+def _last_attempt(mem: JobMemory, run: Run, decisions: tuple[Decision, ...]) -> Attempt | None:
     """Return the last of the job's decisions of these kinds on this run; None if there is none."""
     found = (a for a in reversed(mem.attempts) if a.restart == run.restart and a.decision in decisions)
     return next((a for a in found if a.at >= run.started), None)
 
 
-def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
+def _with_ending(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
     """Return the run with its end and the decision on it."""
     closed = replace(run, ended=max(at, run.started), ending=ending)
     if attempt is None:
@@ -298,7 +295,7 @@ def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
     )
 
 
-def _explained(run: Run, draft: Draft) -> Run:
+def _with_repairs(run: Run, draft: Draft) -> Run:
     """Return the run with the times of its culprits' repairs, which may begin after the decision."""
     if run.decided is None or run.marked is not None or not run.was_hit:
         return run
@@ -332,8 +329,7 @@ def _told_by_shim(run: Run, draft: Draft) -> list[float]:
     return [draft.asks[ask.id].at for ask in asks if ask.id in draft.asks]
 
 
-# The lines of the ledger that a commit must write down: those that differ from the last commit's. Each has a key for
-# ever.
+# The lines of the ledger that a commit must write: those that differ from the last commit's. A line's key is permanent.
 
 Line = Run | Case
 """A run of a job, or the repair of a node."""
@@ -359,7 +355,7 @@ def _runs(before: Memory, after: Memory) -> Iterator[Run]:
 
 
 def _repairs(before: Memory, after: Memory) -> Iterator[Case]:
-    """Yield the repairs that differ; a suspicion without a repair is left out."""
+    """Yield the repairs that differ, without suspicions that led to no repair."""
     for id, case in after.cases.items() if after.cases is not before.cases else ():
         old = before.cases.get(id)
         if (

@@ -1,6 +1,6 @@
-"""Whether a job that lost its place asks for no more than the run that lost it had.
+"""The size of a lost run, and whether its job asks for more now.
 
-A user may change a waiting job. One that has grown is another claim on the cluster: it waits for its turn like others.
+A user may change a waiting job. A job that asks for more than its lost run had waits for its turn like others.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ _GRES = "gres/"
 
 
 def size_of(job: Job, before: RunSize | None = None) -> RunSize:
-    """Return what the run of an active job has, lost nodes included; `before` is what was known of the same run."""
+    """Return the resources of an active job's run, lost nodes included; `before` is the same run's earlier size."""
     if before is not None:
         return replace(before, limit_s=job.time_limit_s)  # only operators and Steward give a running job more
     return RunSize(
@@ -41,7 +41,7 @@ def has_grown(job: Job, mem: JobMemory) -> bool:
 
 
 def _has_more(text: str, before: str) -> bool:
-    """Return whether these resources are more of processors, memory or generic resources."""
+    """Return whether these resources are more CPUs, memory or GRES than before."""
     had = parse_tres(before)
     if not had:
         return False

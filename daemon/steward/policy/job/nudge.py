@@ -17,17 +17,14 @@ from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 
 FIRST_S, GROWTH, MOST_S = 0.3, 1.5, 5.0
-"""The pause between the first two nudges, its growth, and the longest pause ..."""
+"""Within `QUICK_FOR_S`: the pause between the first two nudges, its growth with each nudge, and the longest pause."""
 QUICK_FOR_S, SLOW_S = 120.0, 30.0
-"""... within this time; after it, the pause while the job waits for free nodes."""
+"""How long nudges are quick, and the pause between nudges after that time."""
 BEGINS_LATER = "was given a later start time (scontrol update starttime)"
 UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
-"""A job that was made eligible and shows a begin this much later was delayed by a person.
-
-Slurm's own delay after a requeue is 121 s.
-"""
+"""A start time this much later than we set was set by a person: Slurm's own delay after a requeue is 121 s."""
 
 
 def slurms_requeue(mem: JobMemory) -> str:
@@ -36,7 +33,7 @@ def slurms_requeue(mem: JobMemory) -> str:
 
 
 def nudge(job: Job, draft: Draft) -> None:
-    """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
+    """Make the job eligible now and wake Slurm's scheduler, often at first; leave a job that a person holds."""
     mem = note_constraints(job, draft)
     if job.is_completing or job.is_expediting or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
         return
@@ -44,13 +41,13 @@ def nudge(job: Job, draft: Draft) -> None:
         _leave_alone(job, mem, draft)
         return
     if draft.now < (begin := not_before(mem, draft)):
-        _put_off(job, mem, begin, draft)
+        _delay_in_slurm(job, mem, begin, draft)
         return
     if draft.now < (safe := credential_safe_at(job, draft)):
         draft.wake(safe)
         return
     if mem.kept is not None and mem.kept.freed is None and mem.nudges:
-        return  # it cannot start while its nodes are kept for it: it is nudged again when they are freed
+        return  # the job cannot start while nodes are kept for it: it is nudged again when they are freed
     exclude = exclude_list(job, mem, draft)
     if not _is_due(job, mem, exclude, draft):
         return
@@ -62,11 +59,11 @@ def nudge(job: Job, draft: Draft) -> None:
         remember_excludes(job, exclude, draft)
         mem = draft.jobs[job.id]
         draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
-        _is_due(job, draft.jobs[job.id], exclude, draft)
+        _is_due(job, draft.jobs[job.id], exclude, draft)  # sets the wake-up for the next nudge
 
 
 def who_holds(job: Job, draft: Draft) -> str:
-    """Return the words for the job's hold."""
+    """Return the words that say why the job is held."""
     if ended_suspended(job, draft.jobs[job.id]):
         return f"was suspended when its last run ended, for which Slurm holds it ({job.reason})"
     return f"is held ({job.reason})"
@@ -82,17 +79,17 @@ def _is_held_by_person(job: Job, draft: Draft) -> bool:
 
 
 def begins_later(job: Job, draft: Draft) -> bool:
-    """Return whether a person delayed the job (`scontrol update starttime=`) after we made it eligible."""
+    """Return whether a person delayed the job (`scontrol update starttime=`) after we nudged or delayed it."""
     mem, failures = draft.jobs[job.id], draft.seen.failures
-    was_said = mem.last_nudge > 0.0 or draft.asked_at(_defer_key(job)) is not None
-    if not was_said or not job.is_pending or _nudge_key(job) in failures or _defer_key(job) in failures:
+    was_hurried = mem.last_nudge > 0.0 or draft.asked_at(_defer_key(job)) is not None
+    if not was_hurried or not job.is_pending or _nudge_key(job) in failures or _defer_key(job) in failures:
         return False
     return (job.eligible or 0.0) > max(draft.now, not_before(mem, draft)) + PERSONS_DELAY_S
 
 
 def _leave_alone(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Leave the job alone until the begin that a person set."""
-    # requests to Slurm are forgotten after a day, and the job may begin in a week
+    """Leave the job alone until the start time that a person set."""
+    # note a nudge: requests to Slurm are forgotten after a day, and the job may start in a week
     if not mem.last_nudge:
         draft.jobs[job.id] = replace(mem, last_nudge=draft.now)
     text = f"job {job.id} {BEGINS_LATER}: it is left alone until then"
@@ -108,10 +105,8 @@ def _defer_key(job: Job) -> Key:
 
 
 def is_left_to_slurm(mem: JobMemory) -> bool:
-    """Return whether the job is not hurried on.
-
-    Its budget is used up, or Slurm requeued it before the run began and would do so again at once.
-    """
+    """Return whether the job is not nudged: its budget is used up, or Slurm requeued it before the run began."""
+    # Slurm would requeue a job whose run cannot begin again and again, at once after each nudge
     last = mem.last_attempt
     is_used_up = last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
     return mem.unbegun or is_used_up
@@ -120,8 +115,7 @@ def is_left_to_slurm(mem: JobMemory) -> bool:
 def lost_its_place(mem: JobMemory) -> bool:
     """Return whether the job's run was ended for a fault and the next run is to come.
 
-    A job that a person, the job itself or Slurm's preemption requeued, or whose time limit was over, has no place to
-    get back.
+    A job that was requeued by a person, by itself, by Slurm's preemption or at its time limit has lost no place.
     """
     last = mem.last_attempt
     if last is None or not _is_under_way(last) or last.restart != mem.restarts:
@@ -132,24 +126,24 @@ def lost_its_place(mem: JobMemory) -> bool:
 def not_before(mem: JobMemory, draft: Draft) -> float:
     """Return when (Unix s) the pending resume may start after its back-off; 0 for at once."""
     resumes = [a for a in mem.attempts if a.decision is not Decision.STOP and a.why.rule != RECLAIMED]
-    if len(resumes) < 2 or not _is_under_way(resumes[-1]) or _got_on(resumes[-2].saved, resumes[-1].saved):
+    if len(resumes) < 2 or not _is_under_way(resumes[-1]) or _has_new_checkpoint(resumes[-2].saved, resumes[-1].saved):
         return 0.0
     return resumes[-2].at + options(mem.mode, draft.want.resume).wait_s(mem.resumes)
 
 
-def _got_on(before: Saved | None, after: Saved | None) -> bool:
-    """Return whether the job wrote a new checkpoint between two resumes, so that the faults are not its own."""
+def _has_new_checkpoint(before: Saved | None, after: Saved | None) -> bool:
+    """Return whether the job wrote a new checkpoint between two resumes: then no back-off is needed."""
     return after is not None and (before is None or after.is_newer_than(before))
 
 
 def _is_under_way(attempt: Attempt) -> bool:
-    """Return whether the requeue was decided and its run has not begun."""
+    """Return whether the ruling is a requeue whose run has not begun yet."""
     return attempt.is_requeue and attempt.running is None
 
 
-def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
+def _delay_in_slurm(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
     """Delay the job's next run in Slurm until `at`."""
-    # without that, Slurm would start it two minutes after the requeue, and without its excludes
+    # without this delay, Slurm would start the job two minutes after the requeue, without its exclude list
     draft.wake(at)
     why = Why(
         rule="resume.backoff",
@@ -158,7 +152,7 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
     )
     draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
     key = _defer_key(job)
-    # a held job waits in any case
+    # a held job needs no delay
     if job.is_held_by_slurm:
         return
     exclude = exclude_list(job, mem, draft)
@@ -168,8 +162,8 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
 
 
 def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Return whether to nudge now: once, and again when something changed that Slurm does not see by itself."""
-    # a nudge too many costs the job its age in the queue
+    """Return whether to nudge now: once, and again after a change that Slurm does not see by itself."""
+    # each nudge costs the job its age in the queue
     freed = mem.kept.freed if mem.kept is not None and mem.kept.freed is not None else 0.0
     began = max(mem.pending_from if mem.pending_from is not None else draft.now, not_before(mem, draft), freed)
     quick = draft.now < began + QUICK_FOR_S
@@ -185,7 +179,7 @@ def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft
 
 
 def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Return whether Slurm has not looked at the job since it became eligible, or can use another node now."""
+    """Return whether a nudge may help: Slurm has not looked at the job yet, a node returned, or excludes changed."""
     returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
     stuck = job.is_held_by_slurm or job.reason in ("BeginTime", "None", "")
     return returned or stuck or exclude != job.excluded

@@ -18,7 +18,7 @@ from steward.model.why import Why
 class Options:
     """The options in force for one job; times are seconds.
 
-    `without_evidence` of the `max_resumes` may be without evidence against a node.
+    Of the `max_resumes` resumes, `without_evidence` may be made without evidence against a node.
     """
 
     max_resumes: int
@@ -32,7 +32,7 @@ class Options:
     user_errors_stop: bool
 
     def wait_s(self, resume: int) -> float:
-        """Return the shortest time between the resume before and this one; the first resume is number 1."""
+        """Return the back-off (seconds since the previous resume) of resume number `resume`; the first is number 1."""
         return self.backoff_s[min(resume, len(self.backoff_s)) - 1] if self.backoff_s else 0.0
 
 
@@ -89,12 +89,12 @@ def resume_facts(job: JobId, memory: Memory, rules: ResumePolicy) -> ResumeFacts
 
 
 def _is_by_us(last: Attempt, mem: JobMemory) -> bool:
-    """Return whether our requeue leads to the run that starts now; a person may have requeued the job since."""
+    """Return whether the run that starts now follows from our requeue; a person may have requeued the job since."""
     return last.is_requeue and mem.restarts - last.restart in (0, 1)
 
 
 def _resumed(mem: JobMemory, last: Attempt, rules: ResumePolicy) -> str:
-    """Return the resume in words: `1 of 5, after n2 failed; last checkpoint: step 50`."""
+    """Return the number, cause and checkpoint of the resume: `1 of 5, after n2 failed; last checkpoint: step 50`."""
     why = f", after {fold(last.culprits)} failed" if last.culprits else f": {last.why.text}"
     text = f"{mem.resumes} of {options(mem.mode, rules).max_resumes}{why}"
     if mem.saved is None:
@@ -103,7 +103,7 @@ def _resumed(mem: JobMemory, last: Attempt, rules: ResumePolicy) -> str:
 
 
 def _left_out(last: Attempt | None) -> frozenset[NodeName]:
-    """Return the culprits that a step leaves out when it runs again; a requeue's are in the exclude list already."""
+    """Return the culprits that a retried step leaves out; those of a requeue are in the exclude list already."""
     return last.culprits if last is not None and last.decision is Decision.RETRY else frozenset()
 
 

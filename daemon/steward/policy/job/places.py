@@ -1,4 +1,4 @@
-"""The nodes on which a resumed job can run: its own sound ones, other free ones, and which other jobs want them."""
+"""The nodes on which a resumed job can run: its own sound nodes, other free nodes, and the jobs that want them, too."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ from steward.policy.job.fits import fit_of, is_kept
 class JobPlaces:
     """The places that one job may take, all in one partition, in one picture.
 
-    `own` are the sound nodes of its lost run on which no other job runs, `free` those of them that can be taken at
-    once; `others` are other idle nodes; `hot` are idle hot spares, which we keep for resumed jobs.
+    `own` are the sound nodes of its lost run on which no other job runs, `free` those of them that are idle now;
+    `others` are other idle nodes; `hot` are idle hot spares, which Steward keeps for resumed jobs.
     """
 
     need: int
@@ -34,13 +34,13 @@ class JobPlaces:
     hot: frozenset[NodeName]
     lost: frozenset[NodeName]
     coming: frozenset[NodeName] = frozenset()
-    """The lost nodes under repair: kept, too, so that no other job takes them when they are back."""
+    """The lost nodes under repair: they are kept, too, so that no other job takes them when they are back."""
     fit: Fit | None = None
-    """Slurm's word on the job without hot spares; None: Slurm says nothing, and idle nodes are counted."""
+    """Slurm's answer whether the job can start without hot spares; None: no answer, so idle nodes are counted."""
 
     @property
     def lacks(self) -> int:
-        """Return how many nodes the job must wait for at least; its own that still clean up do not count."""
+        """Return how many nodes the job must at least wait for, besides its own that still clean up."""
         counted = max(0, self.need - len(self.own) - len(self.others) - len(self.hot))
         if self.fit is None:
             return counted
@@ -62,10 +62,8 @@ class JobPlaces:
 
 
 def places_of(job: Job, mem: JobMemory, draft: Draft) -> JobPlaces:
-    """Return the places in the best partition: where the job can start, lacks no node, or has most nodes of its own.
-
-    All nodes of a job are in one partition. Slurm's own word replaces our counting wherever Slurm can tell.
-    """
+    """Return the places in the best partition: where the job can start, lacks no node, or has most nodes of its own."""
+    # all nodes of a job are in one partition; where Slurm can tell, its answer replaces our counting
     every = _places_in_each(job, mem, draft)
     best = max(every, key=lambda places: (places.can_start, not places.lacks, len(places.own)))
     if job.het_job_id is not None or job.is_completing or not (job.is_pending or best.need > len(best.own)):
@@ -73,14 +71,14 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> JobPlaces:
     fit = fit_of(job, mem, draft)
     is_sure = job.is_pending and not job.is_completing and best.own == best.free
     if fit is None or not (is_sure or fit.state is FitState.NEVER):
-        return best  # while its lost run has its nodes Slurm cannot tell when they are free
-    return replace(best, fit=fit, hot=frozenset() if fit.starts else _that_help(best, job, mem, draft))
+        return best  # while the lost run still has its nodes, Slurm cannot tell when they are free
+    return replace(best, fit=fit, hot=frozenset() if fit.starts else _hot_spares_that_help(best, job, mem, draft))
 
 
-def _that_help(places: JobPlaces, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+def _hot_spares_that_help(places: JobPlaces, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """Return the hot spares with which the job would start now; empty if there are none."""
-    # Slurm's test sees the nodes of one reservation: with nodes kept for the job, spares count that are like a node of
-    # its lost run
+    # Slurm's test considers only one reservation. If nodes are kept for the job, that one is asked about; so count the
+    # hot spares that equal a node of its lost run.
     if is_kept(mem, draft):
         known = draft.seen.nodes
         shapes = {_shape(known[name]) for name in mem.nodes if name in known}
@@ -100,12 +98,12 @@ def _shape(node: Node) -> tuple[str, int, int, frozenset[str]]:
 
 def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlaces]:
     """Return the places in each partition of the job."""
-    going = _going(draft)
+    going = _leaving_service(draft)
     blamed = culprits(mem, draft)
     lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
     reserved = _reserved(job, draft)
     own = frozenset(name for name in mem.nodes - lost - reserved if not _is_taken(name, job, draft))
-    coming = frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft))
+    coming = frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_under_repair(name, draft))
     never, inside = users_own(job, mem) | blamed | going, own_reservation(job, draft)
 
     def within(part: str) -> JobPlaces:
@@ -125,7 +123,7 @@ def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlace
     return [within(part) for part in job.partitions]
 
 
-def _going(draft: Draft) -> frozenset[NodeName]:
+def _leaving_service(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes that this plan takes out of service."""
     known, nodes = draft.found.going
     if known != len(draft.actions):
@@ -146,7 +144,7 @@ def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
 
 
 def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that other reservations hold, or take before the job would be over."""
+    """Return the nodes that other reservations hold now, or will hold before the job's time limit is over."""
     until = draft.now + job.time_limit_s if job.time_limit_s is not None else math.inf
     mine = {keep_name(job.id), *job.reservation.split(",")}
     held, coming = draft.overview.held_by, draft.overview.coming
@@ -162,12 +160,12 @@ def _nodes_of(reservation: str, draft: Draft) -> frozenset[NodeName]:
 
 
 def has_hope(places: JobPlaces, draft: Draft) -> bool:
-    """Return whether a lost node is repaired without a person."""
-    return any(_is_repaired(name, draft) for name in places.lost)
+    """Return whether a lost node is under repair that needs no person."""
+    return any(_is_under_repair(name, draft) for name in places.lost)
 
 
-def _is_repaired(name: NodeName, draft: Draft) -> bool:
-    """Return whether the node is under repair and no person's approval is awaited."""
+def _is_under_repair(name: NodeName, draft: Draft) -> bool:
+    """Return whether the node is under repair that waits for no person."""
     case = draft.cases.open_of(name)
     return case is not None and case.step is not Step.HELD and not needs_approval(case, draft)
 

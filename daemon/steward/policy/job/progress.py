@@ -1,4 +1,4 @@
-"""How far a job's checkpoints are: the last one is kept for when its nodes cannot report any more."""
+"""The progress that a job's agents report. The last checkpoint is remembered for when the job's nodes are lost."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,7 +11,7 @@ from steward.policy.traits import Trait
 
 
 def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
-    """Return the progress that the agents of `nodes` report of a job, of all its runs if `restart` is None."""
+    """Return the progress of a job that the agents of `nodes` report; of all its runs if `restart` is None."""
     if draft.ground.agents.having(Trait.TELLING).isdisjoint(nodes):
         return []
     views = [draft.seen.agents[node] for node in sorted(nodes) if node in draft.seen.agents]
@@ -39,10 +39,10 @@ def _saved(told: Progress) -> Saved | None:
 
 def _is_later(found: Saved, known: Saved) -> bool:
     """Return whether the checkpoint was written later, whatever its step."""
-    # nodes that report the same checkpoint do not report the same time
+    # two nodes may report the same checkpoint with different times
     if found.step is not None and (found.path, found.step) == (known.path, known.step):
         return False
     if found.at is not None and known.at is not None:
-        # in a next stage, or when its user goes back, steps begin again
+        # compare times: steps count from 0 again in a next stage, or when the user goes back
         return found.at > known.at
     return found.is_newer_than(known)

@@ -1,4 +1,4 @@
-"""The reach of what failed: a fault explains a failure only where the failing thing used that node, at that time.
+"""The reach of a failure: a fault explains it only if the failed step or script used that node at that time.
 
 The rule is in docs/resume.md ("What is evidence") and decision 0011.
 """
@@ -22,7 +22,7 @@ CAUSE_S = 60.0
 
 
 def of_run(job: Job, mem: JobMemory) -> Reach:
-    """Return the reach of the whole run: all nodes that it has, with those of its other parts."""
+    """Return the reach of the whole run: all of its nodes, including those of its other heterogeneous parts."""
     left = {one.node for one in mem.taken_out}
     return Reach(held=((mem.nodes | job.nodes) - left) | mem.parts, left=mem.taken_out, began=mem.started)
 
@@ -30,10 +30,10 @@ def of_run(job: Job, mem: JobMemory) -> Reach:
 def of_step(ask: Ask, job: Job, mem: JobMemory, failed_at: float, flop: Attempt | None = None) -> Reach:
     """Return the reach of a step: its own nodes, or the whole run if the shim does not know them.
 
-    `flop` is the retry that this step was and that failed at once: its culprits still count.
+    If this step was a retry that failed at once, `flop` is that retry: its culprits still count.
     """
     run, used = of_run(job, mem), nodes_of(ask, mem)
-    # a node that left under a step was taken from it, even if it was well again before the head looked
+    # a node that left during a step was taken from the step, even if the node was sound again before the head looked
     run = replace(run, left=tuple(replace(one, fault=one.fault or UNSEEN) for one in run.left))
     if not used:
         return run
@@ -48,17 +48,17 @@ def nodes_of(ask: Ask, mem: JobMemory) -> frozenset[NodeName]:
         named = frozenset(map(NodeName, unfold(ask.nodes)))
     except ValueError:
         return frozenset()
-    # of a heterogeneous job the shim knows one part alone
+    # the shim of a heterogeneous job knows the nodes of only one part
     return frozenset() if mem.parts else named & mem.nodes
 
 
 def of_script(job: Job, mem: JobMemory, failed_at: float, exits: Collection[TaskExit], draft: Draft) -> Reach:
     """Return the reach of a batch script: its host, and the nodes of steps that failed shortly before it.
 
-    It is the whole run if no step is known, because the script's tasks may be anywhere (`mpirun` over ssh, `torchrun`
-    by pdsh), if the nodes of a failed step are not known, or if nothing asks when a step fails (`srun --async`). A step
-    that ran again, or that did not ask, does not count.
+    Return the whole run if no step is known, if the nodes of a failed step are not known, or if failed steps do not ask
+    (`srun --async`). A step that was retried does not count.
     """
+    # without known steps, the script's tasks may be anywhere (`mpirun` over ssh, `torchrun` by pdsh)
     run = of_run(job, mem)
     asked = [one for one in mem.attempts if one.restart == mem.restarts and one.step]
     told = _told_of(job, mem, draft)
@@ -79,6 +79,6 @@ def _may_be_why(step: Attempt, failed_at: float) -> bool:
 
 
 def _told_of(job: Job, mem: JobMemory, draft: Draft) -> list[OptedIn]:
-    """Return what agents of the job's nodes reported of this run."""
+    """Return the reports of this run by its user that the agents sent."""
     words = draft.overview.opted_in.get(job.id, ())
     return [word for word in words if word.uid == mem.uid and word.restart == mem.restarts]

@@ -1,7 +1,7 @@
 """Remember the jobs that opted in, by their own option or the site's default.
 
 Only the job's nodes and the host from which its user submitted it may report on a job: a node in an attacker's hands
-can say anything, and of jobs that do not run on it nothing counts.
+can report anything, so its reports count only for jobs that run on it.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ from steward.policy.job.launch import is_broken_launch
 
 def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
     """Return whether this node may ask about this job."""
-    # a run that is over cannot be harmed
+    # an answer cannot harm a run that is over
     if not job.is_active or job.restarts > ask.restart:
         return True
-    # a script's failure is reported by its batch host; a step's by a node of the job, its submit host, or a host
-    # without a node in Slurm (a login node)
+    # the batch host reports a script's failure; a node of the job, its submit host, or a host without a node in Slurm
+    # (a login node) reports a step's
     if ask.kind is AskKind.BATCH:
         return job.batch_host in (None, ask.node)
     return (
@@ -49,7 +49,7 @@ def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
 _SETTLED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.UNKNOWN})
 """States in which no run can have been missed."""
 SHIM_SPEAKS_S = 15.0
-"""So long after a job's start its shim has reported the job's option, or the job has no shim."""
+"""This long after a job's start, its shim has reported the job's option, or the job has no shim."""
 
 
 def remember_jobs(draft: Draft) -> None:
@@ -61,7 +61,7 @@ def remember_jobs(draft: Draft) -> None:
         if word.mode.on:
             _remember(word.job, word.uid, word.mode, word.restart, draft, ran_on=word.ran_on)
         else:
-            _respect_refusal(word, draft)
+            _apply_refusal(word, draft)
     for ask in sorted(draft.seen.asks, key=lambda a: a.id):
         job = draft.seen.jobs.get(ask.job)
         if ask.mode.on and job is not None and may_ask(ask, job, draft):
@@ -78,18 +78,18 @@ def _is_known(word: OptedIn, draft: Draft) -> bool:
     return not word.told_by or not mem.nodes.isdisjoint(word.told_by)
 
 
-def _respect_refusal(word: OptedIn, draft: Draft) -> None:
+def _apply_refusal(word: OptedIn, draft: Draft) -> None:
     """Apply a job's own `--auto-resume=0`, which overrides the site's default."""
     job, mem = draft.seen.jobs.get(word.job), draft.jobs.get(word.job)
     if job is None or word.uid != job.user_id or not draft.want.resume.default:
         return
-    if not _has_refused(job, draft):
+    if not _has_opted_out(job, draft):
         draft.bystanders[job.id] = replace(bystander(job, draft), refused=True)
     if mem is not None and mem.by_default:
         del draft.jobs[job.id]
 
 
-def _has_refused(job: Job, draft: Draft) -> bool:
+def _has_opted_out(job: Job, draft: Draft) -> bool:
     """Return whether the job said `--auto-resume=0`."""
     known = draft.bystanders.get(job.id)
     return known is not None and known.refused and known.submitted == job.submitted
@@ -99,7 +99,7 @@ def _remember_by_default(draft: Draft) -> None:
     """Remember the running jobs that the site opts in."""
     defaults = draft.want.resume.defaults
     for job in draft.overview.active:
-        is_known = job.id in draft.jobs or job.is_part or _has_refused(job, draft)
+        is_known = job.id in draft.jobs or job.is_part or _has_opted_out(job, draft)
         if job.started is None or is_known:
             continue
         mode = default_for(job, defaults)
@@ -122,12 +122,12 @@ def _remember(
     ran_on: frozenset[NodeName] = frozenset(),
 ) -> None:
     """Remember a job. `restart` is the run that reported it, `ran_on` its nodes if they are known."""
-    id = _leader(id, draft)
+    id = _id_of_whole_job(id, draft)
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
     if job is None or uid != job.user_id or not (job.is_active or job.is_pending or _just_failed(job, draft)):
         return
     if replica_of(job.comment) is not None:
-        return  # its run goes on without it
+        return  # its elastic run goes on without this replica
     if mem is not None and mem.uid == uid and not is_another(job, mem):
         if mem.by_default and not by_default:
             draft.jobs[id] = replace(mem, mode=mode, by_default=False)
@@ -157,8 +157,8 @@ def _just_failed(job: Job, draft: Draft) -> bool:
     return draft.now <= job.ended + EVIDENCE_AFTER_S
 
 
-def _leader(id: JobId, draft: Draft) -> JobId:
-    """Return the id under which the job is remembered: a part of a heterogeneous job speaks for the whole."""
+def _id_of_whole_job(id: JobId, draft: Draft) -> JobId:
+    """Return the id under which the job is remembered: that of the whole for a part of a heterogeneous job."""
     job = draft.seen.jobs.get(id)
     return job.het_job_id if job is not None and job.het_job_id is not None else id
 

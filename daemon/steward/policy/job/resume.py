@@ -44,16 +44,16 @@ from steward.policy.job.rulings import (
 LEFT_S = 3.0
 """A node that leaves a running job and shows no fault for this long was given up by the job's user."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
-"""A run that cleans up fast is looked at often.
+"""How often, and for how long, to look at a run that cleans up fast.
 
-Its job may start in the very next pass of Slurm's scheduler, or else only `batch_sched_delay` later.
+A nudge in time lets the job start in the next pass of Slurm's scheduler, a late one only `batch_sched_delay` later.
 """
 COMPLETING_LOOK_S = 0.3
 COMPLETING_WATCH_S = 60.0
 
 
 def follow_jobs(draft: Draft) -> None:
-    """Bring the memory of each job up to the picture and do what its state asks for."""
+    """Bring the memory of each opted-in job up to date, and do what the job's state calls for."""
     ids = jobs_needing_attention(draft)
     forgive_blind_time(ids, draft)
     for id in ids:
@@ -64,7 +64,7 @@ def follow_jobs(draft: Draft) -> None:
         if job is not None:
             _count_unseen(job, draft)
         if job is None:
-            _end(id, "Slurm does not know it any more", draft)
+            _note_end(id, "Slurm does not know it any more", draft)
         elif job.is_active:
             _follow_running(job, draft)
         elif job.is_pending:
@@ -78,7 +78,7 @@ def follow_jobs(draft: Draft) -> None:
 def _look_soon(job: Job, draft: Draft) -> None:
     """Look again soon at a job that cleans up."""
     began = cleans_up_since(job, draft)
-    # Slurm sends no notice when a job has cleaned up, and a requeued job waits for us then
+    # Slurm sends no notice when a job has cleaned up, and a requeued job then waits for our nudge
     if draft.now < began + COMPLETING_WATCH_S:
         draft.wake(draft.now + (COMPLETING_SOON_S if draft.now < began + COMPLETING_SHORT_S else COMPLETING_LOOK_S))
 
@@ -93,7 +93,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     if unseen and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
         mem = _leave_to_slurm(job, draft)
     if unseen and could_not_begin(job, mem):
-        _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
+        _forget_unbegun_run(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
     elif mem.nodes:
         draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, resumes=mem.resumes + unseen)
         if unseen:
@@ -103,11 +103,9 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 
 def _has_not_begun(job: Job, draft: Draft) -> bool:
-    """Return whether Slurm requeued the job since we hurried it on, without a run that was seen.
-
-    Slurm could not make its credential, for example for an unknown user.
-    """
-    # a job that Slurm holds has no delay to wait for
+    """Return whether Slurm requeued the job after our nudge without a run that was seen."""
+    # Slurm does that if it can make no credential for the job, for example for an unknown user
+    # a job that Slurm holds has no delay of Slurm's to wait for
     if not job.is_pending or job.is_held_by_slurm:
         return False
     words = (word for word in draft.overview.opted_in.get(job.id, ()) if word.told_by)
@@ -123,17 +121,17 @@ def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
 
 
 def could_not_begin(job: Job, mem: JobMemory) -> bool:
-    """Return whether the job was released, and Slurm holds it again since its next run could not begin."""
+    """Return whether Slurm holds the job again after our release, because its next run could not begin."""
     return mem.pending_from is not None and job.is_pending and job.is_held_by_slurm
 
 
-def _begin_anew(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Make the run that could not begin the job's last one, on unknown nodes."""
+def _forget_unbegun_run(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """Make the run that could not begin the job's last run, with unknown nodes."""
     draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, nodes=frozenset(), pending_from=None)
 
 
 def _allow_requeue(job: Job, draft: Draft) -> None:
-    """Have Slurm requeue the job if its node dies; a ruling that needs this asks for it itself."""
+    """Ask Slurm to requeue the job by itself if one of its nodes dies (`Requeue=1`)."""
     if has_share(AllowRequeue, job.user_id, draft):
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
@@ -151,10 +149,10 @@ def _follow_running(job: Job, draft: Draft) -> None:
 
 
 def _note_run(job: Job, draft: Draft) -> None:
-    """Make the run that Slurm shows the present one."""
+    """Remember the run that Slurm shows as the job's present run."""
     mem = draft.jobs[job.id]
     if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
-        _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
+        _note_requeue(job, mem, draft)  # an expedited requeue may come and go between two looks
         mem = draft.jobs[job.id]
     same_run = mem.started == job.started and mem.restarts == job.restarts
     if is_shown_again(job, mem):
@@ -178,10 +176,10 @@ def _note_run(job: Job, draft: Draft) -> None:
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
-    """Return the nodes that the run goes on without, each with the time when that was first seen, and its fault."""
+    """Return the nodes that left the running job, each with the time when that was first seen, and its fault."""
     new = lost - {one.node for one in known}
     left = (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
-    # nodes and jobs are not read at once: a fault may show a little later
+    # nodes and jobs are not read at the same moment: a fault may show a little later
     return tuple(replace(one, fault=fault_of(one, draft)) if _is_unexplained(one, draft) else one for one in left)
 
 
@@ -191,14 +189,14 @@ def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
 
 
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
-    """Return whether the run goes on with the nodes that it had, as usual."""
+    """Return whether the run has nothing new to remember, the usual case."""
     may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
     may_change = may_change or mem.size is None or mem.size.limit_s != job.time_limit_s
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
 def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
-    """Requeue a job that runs on without its script."""
+    """Rule on a job that runs on without its script: requeue it, or report that it must be cancelled."""
     mem = draft.jobs[job.id]
     if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
         if prior.is_requeue:
@@ -237,7 +235,7 @@ def _follow_pending(job: Job, draft: Draft) -> None:
 
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Note that the job is back in the queue, by our request, by Slurm after a fault, or by a person."""
+    """Note that the job is back in the queue: by our request, by Slurm after a fault, or by a person."""
     if not is_another(job, mem):
         mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     last = mem.last_attempt
@@ -263,26 +261,23 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:
-    """Rule on a job that ended without a waiting shim: requeue it for evidence, or as its options say.
-
-    An allocation that is gone with its node is told why it is not resumed.
-    """
+    """Rule on a job that ended without a waiting shim: requeue it for evidence, or as its options say."""
     is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
     if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
-        _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
+        _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # the run was over before we looked
     over, mem = over_since(job, draft), draft.jobs[job.id]
     last = mem.last_attempt
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
     if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
-        _end(job.id, f"{job.state.value}", draft)
+        _note_end(job.id, f"{job.state.value}", draft)
     elif not job.is_completing or draft.now > over + EVIDENCE_AFTER_S:
         _rule_late(job, mem, over, draft)
 
 
 def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Rule on a run that ended; a run that still cleans up is not requeued yet."""
-    # faults are matched with the time at which Slurm ended the run; the time to look into it counts from `over`, when
-    # its end was seen
+    # a fault must fit the time at which Slurm ended the run; the time to look into the end counts from `over`, when the
+    # end was seen
     ended = job.ended if job.ended is not None else over
     ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
@@ -292,7 +287,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
         _decide_late(job, f"end:{mem.restarts}", ruling, over, draft)
     elif why := _why_given_up(job, draft):
         text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
-        _end(job.id, text, draft, level=Level.WARNING)
+        _note_end(job.id, text, draft, level=Level.WARNING)
     else:
         requeue(job, promised.why, draft)
 
@@ -308,7 +303,7 @@ def _why_given_up(job: Job, draft: Draft) -> str:
 
 
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
-    """Carry out a ruling on an ended run; one without evidence waits for faults that may still be reported."""
+    """Carry out a ruling on an ended run; an open ruling first waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
     until = over + (EVIDENCE_AFTER_S if stops else rules.detect_s)
     if ruling.open and draft.now <= until:
@@ -316,12 +311,12 @@ def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft:
     elif stops or draft.now > done_since(job, draft) + EVIDENCE_AFTER_S:
         if stops and ruling.why.rule != CANCELLED:
             keep_ruling(job.id, decided_for, ruling, draft)
-        _end(job.id, f"{job.state.value}", draft)
+        _note_end(job.id, f"{job.state.value}", draft)
     else:
         requeue_by(job, decided_for, ruling, draft)
 
 
-def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
+def _note_end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
     """Note that the job is over, once."""
     mem = draft.jobs[id]
     if mem.ended is None:
@@ -330,11 +325,8 @@ def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
 
 
 def waits_for_parts(job: Job, draft: Draft) -> bool:
-    """Return whether a requeued job must not begin yet because parts of it still run.
-
-    Slurm requeues only the parts of a heterogeneous job that lost a node; a new run beside the remains of the last one
-    would fail.
-    """
+    """Return whether a requeued job must not begin yet because parts of it still run; requeue left-over parts."""
+    # Slurm requeues only the parts of a heterogeneous job that lost a node; a new run beside the others would fail
     parts = other_parts(job, draft.seen.jobs)
     if any(part.is_completing for part in parts):
         draft.wake(draft.now + COMPLETING_LOOK_S)

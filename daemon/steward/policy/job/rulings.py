@@ -1,4 +1,4 @@
-"""Turn a ruling about a job into memory and actions."""
+"""Remember a ruling on a job, and ask for the requeue that follows from it."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list
 
 MOST_ATTEMPTS = 20
-"""Rulings remembered of a job: so many to stop, which any failed step may bring, and so many others."""
+"""Rulings remembered of a job: this many to stop, which any failed step may bring, and this many others."""
 
 
 def keep_ruling(
@@ -33,8 +33,8 @@ def keep_ruling(
 ) -> None:
     """Write the event of a ruling and remember it, once for each `decided_for`.
 
-    All rulings but STOP are charged to the job's budget, except that the job was evicted for another one. `failed_at`,
-    `step` and `nodes` are as in `Attempt`. `slurm_did`: Slurm has requeued the job already.
+    Every ruling but STOP is charged to the job's budget, unless the job was evicted for another job or the fault was
+    charged before. `failed_at`, `step` and `nodes` are as in `Attempt`. `slurm_did`: Slurm requeued the job already.
     """
     mem = draft.jobs.get(id)
     is_left = slurm_did and ruling.decision is Decision.STOP
@@ -60,19 +60,19 @@ def keep_ruling(
         counted=resumed,
         suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
-        given_limit_s=0.0 if ruling.unproven else None,  # how long such a failure takes is in its user's hand
+        given_limit_s=0.0 if ruling.unproven else None,  # the user can make such a failure as long as wanted
         saved=mem.saved,
         lines=ruling.lines,
     )
     draft.jobs[id] = replace(
         mem,
-        attempts=_with(mem.attempts, attempt),
+        attempts=_appended(mem.attempts, attempt),
         resumes=mem.resumes + resumed,
         unproven=mem.unproven + (resumed and ruling.unproven),
     )
 
 
-def _with(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
+def _appended(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
     """Return the rulings with the new one, without the oldest of its kind if there are too many."""
     alike = [one for one in attempts if (one.decision is Decision.STOP) == (new.decision is Decision.STOP)]
     oldest = alike[0] if len(alike) >= MOST_ATTEMPTS else None
@@ -88,7 +88,7 @@ def _suspended_before(mem: JobMemory, at: float) -> float:
 def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Draft) -> Attempt | None:
     """Return the requeue of this run that was decided shortly before and has not come; None if there is none.
 
-    It is not charged again. A new failure whose `ruling` forbids any other run cancels it.
+    That requeue is not charged again. A new failure whose `ruling` forbids any further run cancels it.
     """
     promised = mem.promised
     if promised is None or ruling.why.rule in NO_MORE:
@@ -103,11 +103,8 @@ def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node
 
 
 def requeue(job: Job, why: Why, draft: Draft) -> None:
-    """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without.
-
-    While a node of the run is dying, nothing is asked for: DOWN requeues the job. Of many jobs of one user some are
-    asked for in a later turn.
-    """
+    """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without it."""
+    # if many jobs of one user are to be requeued, some wait for a later turn
     if not has_share(RequeueJob, job.user_id, draft):
         return
     mem = draft.jobs[job.id]
@@ -116,10 +113,10 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
             AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), draft.want.repair.retry_s
         )
     if dying_nodes(job, draft):
-        return
+        return  # the node's DOWN will requeue the job
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
-    # Slurm shows whole seconds: a run that ended well is put back only as the one that this was decided for.
+    # a COMPLETED run is requeued only if its end time shows that it is the run of this decision
     told_at = job.ended if job.state is JobState.COMPLETED else None
     action = RequeueJob(
         key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude, told_at=told_at
@@ -128,7 +125,7 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
 
 
 def requeue_key(job: Job) -> Key:
-    """Return the key of a requeue; a run that has ended has another key than a run that goes on."""
+    """Return the key of the job's requeue; the key changes when the run ends."""
     return _requeue_key(job.id, job.restarts, is_active=job.is_active)
 
 

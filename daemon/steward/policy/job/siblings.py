@@ -1,9 +1,8 @@
 """Give a task of a limited array (`--array=0-9%1`) its place in the array back before its siblings.
 
-Slurm gives the place away as soon as the lost run is over, when the hurt task is not eligible yet. So the begin of the
-waiting tasks is delayed by a time that passes by itself, whichever program dies meanwhile. Tried on 22.05.8: requeued
-alone, the task waits for all others; with `starttime=now+20` for the array it runs 2 s later, and the others wait for
-it.
+Slurm gives the place away as soon as the lost run is over, before the lost task is eligible again. So the start time
+of the waiting tasks is delayed for a while; the delay ends by itself, even if Steward dies. Tried on 22.05.8: without a
+delay, the lost task waits for all others; with `starttime=now+20` for the array it runs 2 s later, before the others.
 """
 
 from steward.model.action import DelayTasks, DownNode
@@ -17,14 +16,11 @@ from steward.policy.job.nudge import begins_later, is_left_to_slurm, lost_its_pl
 
 DELAY_S, AGAIN_S = 20.0, 10.0
 FOR_S = 60.0
-"""A task that could start has started by then."""
+"""By then, a task that could start has started."""
 
 
 def keep_slots(draft: Draft) -> None:
-    """Delay the siblings of tasks that come back, and let them go on when the task runs.
-
-    This is done after the decisions about jobs and before the nodes are taken down.
-    """
+    """Delay the siblings of tasks that come back, and end the delay when the task runs."""
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
     for id in sorted(hit.union(jobs_needing_attention(draft))):
@@ -32,7 +28,7 @@ def keep_slots(draft: Draft) -> None:
         if job is None or job.array_job_id is None or job.array_task is None or mem.ended is not None:
             continue
         if job.is_active and id not in hit and not lost_its_place(mem):
-            _let_go(job, job.array_job_id, draft)
+            _end_delay(job, job.array_job_id, draft)
         elif _comes_back(job, mem, id in hit, draft):
             _delay(job, job.array_job_id, mem, draft)
 
@@ -49,11 +45,11 @@ def _comes_back(job: Job, mem: JobMemory, is_hit: bool, draft: Draft) -> bool:
 
 
 def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
-    """Delay the begin of the task's siblings."""
+    """Delay the start of the task's siblings."""
     others = _waiting(job, array, draft)
     most = max((other.most_tasks for other in others), default=0)
     if not most or any((other.eligible or 0.0) > draft.now + DELAY_S for other in others):
-        return  # a person delayed them
+        return  # the array has no limit, or a person delayed the siblings
     text = f"its array runs {most} at a time: the other tasks begin after this one, or in {DELAY_S:.0f} s"
     why = Why(rule="array.slot", text=text, evidence=("it lost its place to a fault",))
     action = DelayTasks(key=_key(job.id, mem.restarts), why=why, job=job.id, array=array, delay_s=DELAY_S)
@@ -61,8 +57,8 @@ def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
         draft.tell("job.array_slot", f"job {job.id}: {text}", once=f"slot:{job.id}:{mem.restarts}", job=job.id)
 
 
-def _let_go(job: Job, array: JobId, draft: Draft) -> None:
-    """Let the siblings go on: the task runs, and only the array's limit holds them."""
+def _end_delay(job: Job, array: JobId, draft: Draft) -> None:
+    """End the delay of the siblings: the task runs, and only the array's limit must hold them now."""
     asked = draft.asked_at(_key(job.id, job.restarts - 1))
     if asked is None or draft.now >= asked + DELAY_S:
         return

@@ -1,4 +1,4 @@
-"""BatchAddClusterNodes: more instances by number. The caller gets their logical ids at once."""
+"""BatchAddClusterNodes: add a number of instances to groups. The caller gets their logical ids at once."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ NO_SUCH_GROUP, BAD_STATUS = "InstanceGroupNotFound", "InvalidInstanceGroupStatus
 
 
 def add(order: AddNodes, draft: OrderDraft) -> OrderAnswer:
-    """Grow the groups that can grow now; the answer names the others and says why they cannot.
+    """Grow the groups that can grow now; the answer names the refused groups and says why.
 
-    The same call again (by its client token) gets the same answer and changes nothing.
+    A repeated call (by its client token) gets the same answer and changes nothing.
     """
     cluster = draft.the(order.cluster)
     _forget_old_tokens(draft)
-    if known := _answered(order, draft):
+    if known := _earlier_answer(order, draft):
         return known
     _check(order, cluster)
     grown = {name: count for name, count in order.wishes if not _refused(name, count, draft)}
@@ -42,7 +42,7 @@ def _forget_old_tokens(draft: OrderDraft) -> None:
     tokens.drop([word for word, token in tokens.items() if draft.now >= token.at + TOKEN_KEPT_S])
 
 
-def _answered(order: AddNodes, draft: OrderDraft) -> OrderAnswer | None:
+def _earlier_answer(order: AddNodes, draft: OrderDraft) -> OrderAnswer | None:
     token = draft.client_tokens.get(order.token)
     cluster = draft.the(order.cluster)
     if token is None:
@@ -70,7 +70,7 @@ def _check(order: AddNodes, cluster: Cluster) -> None:
 
 
 def _refused(name: str, count: int, draft: OrderDraft) -> Added | None:
-    """Return why a group cannot grow now; None if it can."""
+    """Return why the group cannot grow now; None if it can."""
     group = draft.groups.get(name)
     if group is None:
         return Added(group=name, refused=NO_SUCH_GROUP, count=count, text=f"There is no instance group {name}.")
@@ -91,12 +91,12 @@ def _grow(grown: dict[str, int], draft: OrderDraft) -> list[Added]:
     check_limits([replace(each, goal=goals.get(each.name, each.goal)) for each in draft.staying()], draft.rules)
     operation = draft.set_goals(goals)
     added = [one for name, count in grown.items() for one in _mint(draft.groups[name], count, draft)]
-    sizes = ", ".join(f"{name} {_former(name, draft).target} -> {goals[name].target}" for name in grown)
+    sizes = ", ".join(f"{name} {_goal_before(name, draft).target} -> {goals[name].target}" for name in grown)
     draft.tell("group.grown", f"{draft.who} added nodes: {sizes}", operation=operation.id if operation else "")
     return added
 
 
-def _former(name: str, draft: OrderDraft) -> Goal:
+def _goal_before(name: str, draft: OrderDraft) -> Goal:
     return draft.before.groups[name].goal
 
 

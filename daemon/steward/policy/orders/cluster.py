@@ -1,4 +1,4 @@
-"""The one cluster of this head: CreateCluster, DeleteCluster, AddTags, DeleteTags."""
+"""Orders about the one cluster of this head: CreateCluster, DeleteCluster, AddTags, DeleteTags."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ from steward.policy.orders.touch import is_stuck, try_again
 
 
 def create(order: CreateCluster, draft: OrderDraft) -> OrderAnswer:
-    """Remember the cluster and its groups; their instances come with the next cycles."""
+    """Create the cluster and its groups; the next turns launch their instances."""
     _check_new(order, draft)
     groups = [new_group(wish, draft) for wish in order.groups]
     for group, wish in zip(groups, order.groups, strict=True):
@@ -68,13 +68,13 @@ def _check_new(order: CreateCluster, draft: OrderDraft) -> None:
 
 
 def delete(order: DeleteCluster, draft: OrderDraft) -> OrderAnswer:
-    """Delete the cluster in any state; its instances end with the next cycles.
+    """Delete the cluster in any state; the next turns end its instances.
 
-    If the cluster is being deleted already, retry the steps that failed. Raises Refusal if none failed.
+    If the cluster is being deleted already, retry the backups that failed. Raises Refusal if none failed.
     """
     cluster = draft.the(order.cluster)
     if cluster.status is ClusterStatus.DELETING:
-        return _again(cluster, draft)
+        return _retry_stuck(cluster, draft)
     draft.cluster = replace(cluster, status=ClusterStatus.DELETING)
     for group in list(draft.groups.values()):
         draft.keep_group(replace(group, status=GroupStatus.DELETING))
@@ -84,7 +84,7 @@ def delete(order: DeleteCluster, draft: OrderDraft) -> OrderAnswer:
     return OrderAnswer(cluster_id=cluster.id)
 
 
-def _again(cluster: Cluster, draft: OrderDraft) -> OrderAnswer:
+def _retry_stuck(cluster: Cluster, draft: OrderDraft) -> OrderAnswer:
     stuck = [draft.slots[node] for node in sorted(draft.slots) if is_stuck(draft.slots[node])]
     if not stuck:
         raise conflict(f"Cluster {cluster.name} is being deleted already.")
@@ -142,7 +142,7 @@ def check_number(tags: Mapping[str, str]) -> None:
 
 
 def check_keys(tags: Iterable[str]) -> None:
-    """Check the keys of new tags, ignoring case as AWS does. Raises Refusal. Old reserved ones may still be removed."""
+    """Check that no key of new tags is reserved, ignoring case as AWS does. Raises Refusal."""
     reserved = sorted(key for key in tags if key.lower().startswith(RESERVED))
     if reserved:
         raise invalid(f"Tag keys that begin with {RESERVED} are reserved: {', '.join(reserved)}.")

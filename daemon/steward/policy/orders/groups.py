@@ -1,4 +1,4 @@
-"""A group as a wish describes it: a new one, or an existing one with the changes of the wish."""
+"""Turn a caller's wish into a group: a new one, or an existing one with the changes of the wish."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ _ROLE_ARN = "ExecutionRole"
 
 
 def new_group(wish: GroupWish, draft: OrderDraft) -> Group:
-    """Return a new group. Its status is Creating, and its MinCount clock runs from now.
+    """Return a new group with status Creating; the time limit for its MinInstanceCount runs from now.
 
     Raises Refusal for a check on start that Steward does not have.
     """
@@ -49,7 +49,7 @@ def _first_minimum(wish: GroupWish, role: Role) -> int:
     """Return the minimum of a new group."""
     if wish.minimum is not None:
         return wish.minimum
-    # as in HyperPod: workers come as they are available; a controller and one login instance are waited for
+    # as in HyperPod: the group waits for no worker, but for the controller or one login instance
     return 0 if role is Role.COMPUTE else min(1, wish.count)
 
 
@@ -59,7 +59,10 @@ def _features(wish: GroupWish, draft: OrderDraft) -> frozenset[str]:
 
 
 def changed_group(group: Group, wish: GroupWish, draft: OrderDraft) -> Group:
-    """Return the group with the changes of the wish, except its goal. Raises Refusal for what no update can change."""
+    """Return the group with the changes of the wish, except its goal.
+
+    Raises Refusal for members that no update can change.
+    """
     if group.status is GroupStatus.SYSTEM_UPDATING:
         raise conflict(f"Instance group {group.name} is SystemUpdating: wait until its software update is over.")
     _check_same(group, wish)
@@ -74,14 +77,14 @@ def changed_group(group: Group, wish: GroupWish, draft: OrderDraft) -> Group:
 
 
 def changed_goal(group: Group, wish: GroupWish) -> Goal:
-    """Return the group's new goal. A minimum that is not given stays, but never above a lower count."""
+    """Return the group's new goal; a minimum that is not given stays, but is never above the new count."""
     if wish.minimum is not None:
         return Goal(target=wish.count, minimum=wish.minimum)
     return Goal(target=wish.count, minimum=min(group.goal.minimum, wish.count))
 
 
 def _check_same(group: Group, wish: GroupWish) -> None:
-    """Check that the members that UpdateCluster must repeat are unchanged. Raises Refusal."""
+    """Check that the members that UpdateCluster cannot change are unchanged. Raises Refusal."""
     had, given = _extra(group.extras, _ROLE_ARN), _extra(wish.extras, _ROLE_ARN)
     pairs: tuple[tuple[str, Any, Any], ...] = (
         ("InstanceType", ", ".join(group.types), ", ".join(wish.types) or None),
@@ -105,5 +108,5 @@ def _extra(extras: str, key: str) -> Any:
 
 
 def with_extras(old: str, new: str) -> str:
-    """Return both objects merged, as JSON text; a new value replaces the old one of its key."""
+    """Return both JSON objects merged, as JSON text; a new value replaces the old one of the same key."""
     return json.dumps(json.loads(old) | json.loads(new), sort_keys=True)

@@ -19,10 +19,7 @@ _KEPT_OPERATIONS = 500
 
 
 class OrderDraft(Draft):
-    """A draft for one order, and one call of `carry_out`.
-
-    If a Refusal is raised, the draft is thrown away, and nothing has changed.
-    """
+    """A draft for one order; after a Refusal the draft is dropped, so that nothing has changed."""
 
     def __init__(self, who: str, memory: Memory, seen: Observed, want: Desired) -> None:
         super().__init__(seen, want, memory, seen.at)
@@ -57,7 +54,7 @@ class OrderDraft(Draft):
         return self.record({name: before[name] for name in changed}, {name: goals[name] for name in changed})
 
     def record(self, before: Mapping[str, Goal], after: Mapping[str, Goal]) -> Operation:
-        """Remember a scaling operation; it supersedes earlier ones of the same groups."""
+        """Remember a scaling operation, which supersedes earlier operations of the same groups."""
         assert self.cluster is not None
         id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.cluster.id}:{self.next_serial()}"))
         for old in [each for each in self.operations.values() if each.finished is None]:
@@ -68,7 +65,7 @@ class OrderDraft(Draft):
         return made
 
     def _superseded(self, old: Operation, groups: frozenset[str]) -> Operation:
-        """Return the old operation without these groups; it is finished if it has no other group left."""
+        """Return the old operation with these groups superseded; finished if all of its groups are superseded."""
         gone = old.superseded | (groups & old.after.keys())
         return replace(old, superseded=gone, finished=self.now if gone >= old.after.keys() else None)
 
@@ -87,7 +84,7 @@ class OrderDraft(Draft):
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
     def carried(self, answer: OrderAnswer) -> Carried:
-        """Return the finished work."""
+        """Return the memory and the events after the order, with the caller's answer."""
         plan = self.plan()
         return Carried(memory=plan.memory, events=plan.events, answer=answer)
 

@@ -1,7 +1,4 @@
-"""Orders of a person: approve repairs, resize or pause an elastic run, start a deep check of named nodes.
-
-StartClusterHealthCheck is here, too.
-"""
+"""Orders of a person: approve repairs, resize or pause an elastic run, start deep checks (also by the API)."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -20,9 +17,9 @@ from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 
 
 def approve(order: Approve, draft: OrderDraft) -> OrderAnswer:
-    """Approve repairs that wait; the plan of this very turn begins them, as far as budgets allow.
+    """Approve repairs that wait for approval; this turn's plan begins them, as far as budgets allow.
 
-    Raises Refusal if one of the words names no case that waits for approval: then none is approved.
+    Raises Refusal, and approves none, if one of the words names no case that waits for approval.
     """
     if not order.words:
         raise invalid(f"Name at least one case or node. {_waiting(draft)}")
@@ -50,7 +47,7 @@ def _waiting(draft: OrderDraft) -> str:
 
 
 def change_run(order: ChangeRun, draft: OrderDraft) -> OrderAnswer:
-    """Change an elastic run; the plan of this very turn carries it out. Raises Refusal for an unknown run or size."""
+    """Change an elastic run; this turn's plan carries the change out. Raises Refusal for an unknown run or size."""
     run = draft.elastic.get(JobId(order.run))
     if run is None or not run.is_open:
         raise Refusal(RefusalKind.NOT_FOUND, f"There is no elastic run {order.run}: `steward elastic list` shows them.")
@@ -84,7 +81,7 @@ def check_deep(order: CheckDeep, draft: OrderDraft) -> OrderAnswer:
 
 
 def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
-    """Return the kinds of deep check that the words name; all kinds if there is no word. Raises Refusal for others."""
+    """Return the kinds of deep check of these names; all kinds without a name. Raises Refusal for an unknown name."""
     known = {kind.value: kind for kind in DeepKind}
     if unknown := sorted(set(words) - known.keys()):
         raise invalid(f"{', '.join(unknown)}: no such deep check; there are {' and '.join(sorted(known))}.")
@@ -100,7 +97,7 @@ def check_free(draft: OrderDraft) -> None:
 
 
 def ask(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraft) -> DeepRun:
-    """Start a run that waits for its nodes. Raises Refusal while another request is not over."""
+    """Start a deep check, which first waits for its nodes. Raises Refusal while another request is not over."""
     check_free(draft)
     return add(nodes, kinds, draft)
 
@@ -124,10 +121,10 @@ def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraf
 
 
 def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> OrderAnswer:
-    """Start deep checks of the instances in service; others are left out.
+    """Start deep checks of the named instances, or of the named groups' instances, that are in service.
 
-    Raises Refusal if a group or an instance is not known, a group takes no jobs, no node is left, or an earlier request
-    is not over: then no check has begun.
+    Raises Refusal, and starts none, if a group or instance is not known, a group takes no jobs, no instance is in
+    service, or an earlier request is not over.
     """
     cluster = draft.the(order.cluster)
     check_free(draft)

@@ -1,4 +1,7 @@
-"""What a team owns: CreateComputeQuota, UpdateComputeQuota, DeleteComputeQuota. Slurm follows with the next turns."""
+"""CreateComputeQuota, UpdateComputeQuota, DeleteComputeQuota: change the resources that a team owns.
+
+The next turns write the changes to Slurm.
+"""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -19,14 +22,14 @@ from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, invalid, limit, not_found
 
 MOST_QUOTAS = 500
-"""Each has two QOS, and every pending job is tried with each of its QOS."""
+"""The most quotas of a cluster: each has two QOS, and Slurm tries a pending job with each QOS of the job."""
 _RESOURCES, _ABSOLUTE = "ComputeQuotaResources", "AbsoluteBorrowLimits"
 
 
 def create_quota(order: CreateQuota, draft: OrderDraft) -> OrderAnswer:
     """Create a quota.
 
-    Raises Refusal if the name or the team has one already, or for a resource that this site cannot give.
+    Raises Refusal if the name is taken, if the team has a quota already, or for a resource that the site does not have.
     """
     check_cluster(order.cluster, draft)
     check_tags(order.tags)
@@ -34,7 +37,7 @@ def create_quota(order: CreateQuota, draft: OrderDraft) -> OrderAnswer:
 
 
 def update_quota(order: UpdateQuota, draft: OrderDraft) -> OrderAnswer:
-    """Change a quota; members that the call does not give stay. The answer has the new version."""
+    """Change a quota; members that the call leaves out stay unchanged. The answer has the new version."""
     quota = quota_of(order.id, draft)
     check_version(quota, order.version, f"Quota {quota.name}")
     return OrderAnswer(made=quota.id, version=change(quota, order.wish, draft).version)
@@ -43,7 +46,7 @@ def update_quota(order: UpdateQuota, draft: OrderDraft) -> OrderAnswer:
 def delete_quota(order: DeleteQuota, draft: OrderDraft) -> OrderAnswer:
     """Delete a quota.
 
-    Its limits leave Slurm with the next turns. Running jobs go on; pending ones need no quota any more.
+    The next turns remove its limits from Slurm. Running jobs go on; pending jobs no longer need the quota.
     """
     quota = quota_of(order.id, draft)
     drop(quota, draft)
@@ -56,7 +59,7 @@ def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingPr
     _check_name(name, team, draft)
     for other in list(draft.quotas.values()):
         if other.status is QuotaStatus.DELETING and other.team == team:
-            del draft.quotas[other.id]  # its QOS are there still: the new one takes them over, and the deletion back
+            del draft.quotas[other.id]  # the new quota takes over the QOS, which are not deleted yet
     made = ComputeQuota(
         id=new_id("quota", name, draft.now),
         name=name,
@@ -98,7 +101,7 @@ def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQu
 
 
 def drop(quota: ComputeQuota, draft: OrderDraft) -> None:
-    """Mark a quota as being deleted; one that is already is left as it is."""
+    """Mark a quota as being deleted, unless it is marked already."""
     if quota.status is QuotaStatus.DELETING:
         return
     gone = replace(quota, status=QuotaStatus.DELETING, failure="", modified=draft.now, modified_by=draft.who)
@@ -115,7 +118,7 @@ def quota_of(id: str, draft: OrderDraft) -> ComputeQuota:
 
 
 def check_cluster(arn: str, draft: OrderDraft) -> None:
-    """Check that the ARN is that of the Slurm cluster of this head, with or without API groups. Raises Refusal."""
+    """Check that the ARN names this head's Slurm cluster, with or without API groups. Raises Refusal."""
     if arn not in slurm_cluster_arns(draft.cluster, draft.rules):
         raise not_found(f"Cluster {arn} not found; this head's is {slurm_cluster_arns(draft.cluster, draft.rules)[0]}.")
 
@@ -164,7 +167,7 @@ def _check_shares(shares: Sequence[Share], where: str, draft: OrderDraft) -> Non
 
 
 def check_once(keys: Iterable[tuple[str, str]], where: str) -> None:
-    """Check that a machine type comes once, or once for each MIG profile. Raises Refusal."""
+    """Check that no pair of machine type and MIG profile comes twice. Raises Refusal."""
     seen: set[tuple[str, str]] = set()
     for key in keys:
         if key in seen:

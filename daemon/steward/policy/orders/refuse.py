@@ -1,4 +1,4 @@
-"""Refusals that several orders share: names, limits, roles, partitions, machine types that this site lacks."""
+"""Checks and refusals that several orders share: names, limits, roles, partitions, machine types."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ def check_repeated(names: Iterable[str], what: str) -> None:
 
 
 def check_not_busy(cluster: Cluster, doing: str) -> None:
-    """Refuse a change while another one goes on; overlapping changes need continuous provisioning."""
+    """Refuse a change while another one is under way; with continuous provisioning, updates may overlap."""
     if cluster.status in (ClusterStatus.IN_SERVICE, ClusterStatus.FAILED):
         return
     if cluster.continuous and cluster.status is ClusterStatus.UPDATING:
@@ -51,7 +51,7 @@ def check_open_for_nodes(group: Group, doing: str) -> None:
 
 
 def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
-    """Refuse too many groups or instances, counted over all groups."""
+    """Refuse too many groups, or too many instances in all groups together."""
     if len(groups) > rules.max_groups:
         raise limit(f"{len(groups)} instance groups; this head allows {rules.max_groups} (capacity.max_groups).")
     wanted = sum(group.goal.target for group in groups)
@@ -60,10 +60,7 @@ def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
 
 
 def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool) -> None:
-    """Refuse more than one controller's group, none if there is SlurmConfig, or one without exactly one instance.
-
-    The controller is the machine on which this head runs.
-    """
+    """Refuse two controller groups, one without exactly one instance, and none at all if there is SlurmConfig."""
     controllers = [group for group in groups if group.role is Role.CONTROLLER]
     if len(controllers) > 1:
         raise invalid(
@@ -84,7 +81,7 @@ _CONTROLLER = "controller"
 
 
 def check_classic(wishes: Sequence[GroupWish]) -> None:
-    """Refuse HyperPod's classic form (no group has SlurmConfig) if a group might not be one of workers."""
+    """Refuse HyperPod's classic form (no group has SlurmConfig) if one of the groups may not be a group of workers."""
     if has_slurm_config(wishes):
         return
     # the classic form names the controller's group only in the scripts' provisioning_parameters.json, which the head
@@ -138,7 +135,7 @@ def check_source(group: Group, rules: CapacityPolicy) -> None:
 
 
 def _check_types(group: Group, rules: CapacityPolicy) -> None:
-    """Refuse unknown machine types, if the site declares its own; `ml.*` ones are always known."""
+    """Refuse unknown machine types if the site declares its own; `ml.*` types are always known."""
     if not group.types:
         raise invalid(f"Instance group {group.name}: give InstanceType or InstanceRequirements.")
     unknown = [name for name in group.types if name not in rules.types and not name.startswith(BUILT_IN)]
@@ -177,7 +174,7 @@ def has_slurm_config(wishes: Iterable[GroupWish]) -> bool:
 
 
 def group_of(draft: OrderDraft, name: str, cluster: Cluster) -> Group:
-    """Return a group that is not being deleted. Raises Refusal."""
+    """Return the group. Raises Refusal if it is unknown or being deleted."""
     group = draft.groups.get(name)
     if group is None:
         raise invalid(f"Cluster {cluster.name} has no instance group {name}.")

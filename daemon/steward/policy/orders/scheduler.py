@@ -1,4 +1,4 @@
-"""How teams share: CreateClusterSchedulerConfig, UpdateClusterSchedulerConfig, DeleteClusterSchedulerConfig."""
+"""CreateClusterSchedulerConfig, UpdateClusterSchedulerConfig, DeleteClusterSchedulerConfig: change how teams share."""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,14 +21,14 @@ def create_scheduler(order: CreateScheduler, draft: OrderDraft) -> OrderAnswer:
 
 
 def update_scheduler(order: UpdateScheduler, draft: OrderDraft) -> OrderAnswer:
-    """Change the scheduler configuration; members that the call does not give stay. The answer has the new version."""
+    """Change the scheduler configuration; members that are left out stay unchanged. The answer has the new version."""
     present = scheduler_of(order.id, draft)
     check_version(present, order.version, f"Scheduler configuration {present.name}")
     return OrderAnswer(made=present.id, version=change(present, order.wish, draft).version)
 
 
 def delete_scheduler(order: DeleteScheduler, draft: OrderDraft) -> OrderAnswer:
-    """Delete the scheduler configuration at once, because none of it is in Slurm; the defaults apply then."""
+    """Delete the scheduler configuration at once (Slurm has no part of it); the defaults apply from then on."""
     present = scheduler_of(order.id, draft)
     draft.scheduler = None
     draft.tell("quota.scheduler", f"{draft.who} deleted scheduler configuration {present.name}: the defaults apply")

@@ -1,6 +1,6 @@
-"""Single nodes, each accepted or refused by itself: BatchDelete, BatchReboot and BatchReplace.
+"""BatchDelete, BatchReboot and BatchReplace of nodes, each of which is accepted or refused by itself.
 
-A node in service is rebooted or replaced by a case, as on an admin's command; for any other the instance is replaced.
+A case reboots or replaces a node in service, as on an admin's command; of any other node, the instance is replaced.
 """
 
 from collections.abc import Sequence
@@ -30,16 +30,15 @@ MOST_MENDED = 25
 No = tuple[NodeRefusal, str]
 """The refusal, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
-_YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps, or one that waits for approval, is ended by a person's command; any other repair is under
-way."""
+_MAY_BE_ENDED = (Step.SUSPECT, Step.HELD)
+"""Steps in which a person's command ends a case, like a case that waits for approval; any other repair goes on."""
 
 
 def touch(order: TouchNodes, draft: OrderDraft) -> OrderAnswer:
     """Carry out the order. The answer has one line for each id. Raises Refusal if a deletion accepted no node."""
     cluster = draft.the(order.cluster)
     _check(order, cluster, draft)
-    named = [(id, False) for id in _once(order.ids)] + [(id, True) for id in _once(order.logical_ids)]
+    named = [(id, False) for id in _distinct(order.ids)] + [(id, True) for id in _distinct(order.logical_ids)]
     by_id = _by_id(draft)
     found = {name: by_id.get(name) for name in named}
     refused = {name: _refusal(order.wish, slot, draft) for name, slot in found.items()}
@@ -50,14 +49,14 @@ def touch(order: TouchNodes, draft: OrderDraft) -> OrderAnswer:
     chosen = [accepted[node] for node in sorted(accepted)]
     if chosen:
         _carry_out(order.wish, chosen, draft)
-    return OrderAnswer(cluster_id=cluster.id, nodes=tuple(_line(*name, no) for name, no in refused.items()))
+    return OrderAnswer(cluster_id=cluster.id, nodes=tuple(_outcome(*name, no) for name, no in refused.items()))
 
 
-def _once(ids: Sequence[str]) -> tuple[str, ...]:
+def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _line(id: str, is_logical: bool, no: No | None) -> NodeOutcome:
+def _outcome(id: str, is_logical: bool, no: No | None) -> NodeOutcome:
     return NodeOutcome(id=id, is_logical=is_logical, refused=no[0] if no else None, text=no[1] if no else "")
 
 
@@ -129,14 +128,14 @@ def _delete(chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
             rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
         draft.slots.keep(hurried(replace(draft.slots[slot.node], purpose=Purpose.LEAVE, why=why), draft))
-    goals = {name: _smaller(name, chosen, draft) for name in {slot.group for slot in chosen}}
+    goals = {name: _smaller_goal(name, chosen, draft) for name in {slot.group for slot in chosen}}
     operation = draft.set_goals(goals)
     text = f"{draft.who} deleted {fold(slot.node for slot in chosen)}"
     draft.tell("nodes.deleted", text, operation=operation.id if operation else "")
 
 
-def _smaller(group: str, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Goal:
-    """Return the goal of a group that does not grow back; a minimum that is now too high shrinks with it."""
+def _smaller_goal(group: str, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Goal:
+    """Return the goal without the chosen slots, so that no new ones are made; a minimum above it is lowered."""
     goal = draft.groups[group].goal
     target = max(0, goal.target - sum(slot.group == group for slot in chosen))
     return Goal(target=target, minimum=min(goal.minimum, target))
@@ -165,7 +164,7 @@ def _repair_refusal(slot: SlotRecord, node: Node | None, draft: OrderDraft) -> t
     if node is None:
         return NodeRefusal.BAD_STATUS, f"Slurm does not know {slot.node}"
     case = _open_case(slot, draft)
-    if case is not None and ((case.step not in _YIELDING and not case.waits_for_person) or case.is_stood_in):
+    if case is not None and ((case.step not in _MAY_BE_ENDED and not case.waits_for_person) or case.is_stood_in):
         return NodeRefusal.BAD_STATUS, f"{slot.node} is under repair already (case {case.id}: {case.step.value})"
     if case is None and node.is_foreign:
         reason = node.reason.text if node.reason else "no reason given"
@@ -187,14 +186,14 @@ def mend(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Non
         if slot.step is SlotStep.SERVING and draft.groups[slot.group].role is Role.COMPUTE:
             _repair(slot, _RUNGS[wish], why, draft)
         else:
-            draft.slots.keep(_anew(slot, why, draft))
+            draft.slots.keep(_with_another_instance(slot, why, draft))
         draft.tell(f"node.{wish.value}", f"{slot.node}: {why.text}", node=slot.node, group=slot.group)
 
 
 def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
     """Open a case for the node in place of the present one."""
     before, node = draft.cases.open_of(slot.node), draft.seen.nodes[slot.node]
-    # a reason that stood in place of the mark of the case before stands in place of the new one's, too
+    # if the node has another reason in place of the old case's mark, the new case must accept that reason, too
     reason = before.command if before is not None and bears_reason(before, node, draft) else ""
     if before is not None and before.step is Step.SUSPECT:
         draft.cases.forget(before)
@@ -205,16 +204,16 @@ def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
     new_case(node, fault, draft)
 
 
-def _anew(slot: SlotRecord, why: Why, draft: OrderDraft) -> SlotRecord:
-    """Return the slot with a new wish: one without an instance is tried at once; any other gets another instance."""
+def _with_another_instance(slot: SlotRecord, why: Why, draft: OrderDraft) -> SlotRecord:
+    """Return the slot so that it gets another instance; a slot that waits for its first launch is tried at once."""
     if slot.step is SlotStep.WAITING:
         return replace(slot, next_try=draft.now, why=why)
     return replace(slot, purpose=Purpose.RENEW, deadline=draft.now, why=why)
 
 
-# Slots whose end waits for a person, because their backup failed: asking for the same again tries it again.
+# Slots whose end waits for a person, because their backup failed: the same order once more retries the backup.
 
-_WISHED = {NodeWish.DELETE: Purpose.LEAVE, NodeWish.REPLACE: Purpose.RENEW}
+_PURPOSE_OF = {NodeWish.DELETE: Purpose.LEAVE, NodeWish.REPLACE: Purpose.RENEW}
 
 
 def is_stuck(slot: SlotRecord) -> bool:
@@ -222,13 +221,13 @@ def is_stuck(slot: SlotRecord) -> bool:
 
 
 def is_asked_again(wish: NodeWish, slot: SlotRecord) -> bool:
-    """Return whether the wish is the one in which the slot is stuck."""
-    return is_stuck(slot) and _WISHED.get(wish) is slot.purpose
+    """Return whether the slot's backup failed and the wish repeats the order that the backup belongs to."""
+    return is_stuck(slot) and _PURPOSE_OF.get(wish) is slot.purpose
 
 
 def try_again(slots: Sequence[SlotRecord], draft: OrderDraft) -> None:
-    """Have the backups of these slots tried again."""
+    """Retry the backups of these slots."""
     for slot in slots:
-        # the next try has a key of its own, so that the last failure is not taken for its outcome
+        # another number of tries gives the retry its own key: the last failure is not taken for its outcome
         draft.slots.keep(replace(slot, tries=slot.tries + 1, hitch=Hitch.NONE, trouble=""))
         draft.tell("slot.again", f"{draft.who} has {slot.node} backed up again", node=slot.node, group=slot.group)

@@ -1,4 +1,4 @@
-"""UpdateCluster: groups added, resized, changed and deleted, all in one operation."""
+"""UpdateCluster: add, resize, change and delete groups, all in one operation. UpdateClusterSoftware is here, too."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from steward.policy.orders.refuse import (
 
 
 def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
-    """Change the cluster: a new name adds a group, a known one changes it. Members that are not given stay."""
+    """Change the cluster: a new name adds a group, a known name changes one; members that are left out stay."""
     cluster = draft.the(order.cluster)
     check_not_busy(cluster, "UpdateCluster")
     check_repeated((wish.name for wish in order.groups), "InstanceGroups")
@@ -34,7 +34,7 @@ def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
     )
     goals = _delete_groups(order, draft, cluster)
     for wish in order.groups:
-        goals[wish.name] = _wish(wish, draft, cluster)
+        goals[wish.name] = _apply_wish(wish, draft, cluster)
     _check_whole(goals, order, draft, cluster)
     operation = draft.set_goals(goals)
     if operation is not None and not cluster.continuous:
@@ -43,8 +43,8 @@ def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
     return OrderAnswer(cluster_id=cluster.id)
 
 
-def _wish(wish: GroupWish, draft: OrderDraft, cluster: Cluster) -> Goal:
-    """Carry out one entry, except its goal; return the goal."""
+def _apply_wish(wish: GroupWish, draft: OrderDraft, cluster: Cluster) -> Goal:
+    """Add or change one group, except its goal, and return the goal."""
     group = draft.groups.get(wish.name)
     if group is None:
         made = new_group(wish, draft)
@@ -61,10 +61,9 @@ def _wish(wish: GroupWish, draft: OrderDraft, cluster: Cluster) -> Goal:
 
 
 def with_clock(group: Group, goal: Goal, draft: OrderDraft) -> Group:
-    """Return the group with the MinCount clock started anew if its minimum changed.
+    """Return the group with the time limit for its minimum started anew if the minimum changed.
 
-    While a raised minimum is not reached, the group is Updating. With another goal, the message about the last one
-    goes.
+    The group is Updating while a raised minimum is not reached. A new goal removes the message about the last goal.
     """
     if goal != group.goal:
         group = replace(group, message="")
@@ -79,7 +78,7 @@ def with_clock(group: Group, goal: Goal, draft: OrderDraft) -> Group:
 
 
 def _delete_groups(order: UpdateCluster, draft: OrderDraft, cluster: Cluster) -> dict[str, Goal]:
-    """Mark groups as being deleted; return their goals, which are zero. Their slots leave with the next cycles."""
+    """Mark groups as being deleted, and return their goals, which are 0; the next turns remove their slots."""
     check_repeated(order.delete, "InstanceGroupsToDelete")
     both = sorted({wish.name for wish in order.groups} & set(order.delete))
     if both:
@@ -114,20 +113,20 @@ def _text(order: UpdateCluster, goals: dict[str, Goal], draft: OrderDraft) -> st
     return f"{draft.who} updated cluster {order.cluster}: {what}"
 
 
-# UpdateClusterSoftware: the wish for another version; `groups/rollout.py` brings it to the nodes batch by batch.
+# UpdateClusterSoftware: set the wanted version; `groups/rollout.py` brings it to the nodes batch by batch.
 
 
 def update_software(order: UpdateSoftware, draft: OrderDraft) -> OrderAnswer:
-    """Order the update of these groups, or without groups of all whose instances can be replaced.
+    """Order the update of the named groups, or of all but the controller's if none is named.
 
-    The lifecycle scripts run again, even if image and release stay.
+    The lifecycle scripts run again, even if image and release stay the same.
     """
     cluster = draft.the(order.cluster)
     check_not_busy(cluster, "UpdateClusterSoftware")
     _check(order, draft)
     for group, release in _groups(order, draft, cluster):
         check_open_for_nodes(group, "UpdateClusterSoftware")
-        draft.keep_group(_begun(group, release, order, draft))
+        draft.keep_group(_with_rollout(group, release, order, draft))
         shown = " ".join(word for word in (order.image, release) if word) or "its present image"
         draft.tell(
             "rollout.ordered", f"{draft.who} ordered a software update of {group.name} to {shown}", group=group.name
@@ -153,9 +152,9 @@ def _is_sane(batch: BatchSize) -> bool:
 
 
 def _groups(order: UpdateSoftware, draft: OrderDraft, cluster: Cluster) -> list[tuple[Group, str]]:
-    """Return the groups to update, and the release of each (empty: as it is).
+    """Return the groups to update, each with its release (empty: unchanged).
 
-    The controller's machine is the head's own: Steward does not update it. Raises Refusal.
+    Raises Refusal for the controller group, which is the head's own machine, and if no group is left.
     """
     if not order.groups:
         found = [(group, "") for group in draft.staying() if group.role is not Role.CONTROLLER]
@@ -169,7 +168,7 @@ def _groups(order: UpdateSoftware, draft: OrderDraft, cluster: Cluster) -> list[
     return named
 
 
-def _begun(group: Group, release: str, order: UpdateSoftware, draft: OrderDraft) -> Group:
+def _with_rollout(group: Group, release: str, order: UpdateSoftware, draft: OrderDraft) -> Group:
     old = group.version
     wanted = replace(old, image=order.image or old.image, release=release or old.release, serial=draft.next_serial())
     rollout = Rollout(

@@ -1,4 +1,4 @@
-"""End a quota: its QOS take no new job, waiting jobs move on, and the QOS is removed when no job has it any more."""
+"""End a quota: close its QOS to new jobs, move waiting jobs to another QOS, and delete the QOS once they are empty."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ _COMMON_QOS = "normal"
 def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False) -> None:
     """End every quota that is being deleted or is disabled.
 
-    `others_left`: accounts without a quota still have limits of ours that must be removed with the last quota.
+    `others_left`: accounts without a quota still have limits of ours; the last quota stays until these are removed.
     """
     teams = {quota.team for quota in draft.quotas.values() if not _is_ending(quota)}
     for quota in [quota for quota in draft.quotas.values() if _is_ending(quota)]:
@@ -37,21 +37,21 @@ def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False)
         if quota.team not in teams and draft.want.quota.enabled:
             release_all(draft, quota.team)
         if names and picture.reachable and draft.want.quota.enabled:
-            _close(quota, frozenset(names), picture, draft)
+            _take_out_qos(quota, frozenset(names), picture, draft)
         if not names and quota.status is QuotaStatus.DELETING:
             if others_left and len(draft.quotas) == 1:
                 continue
-            if quota.team not in teams and _drops_account(quota, picture, draft):
+            if quota.team not in teams and _delete_account(quota, picture, draft):
                 continue
             del draft.quotas[quota.id]
             _forget(quota.team, draft)
             draft.tell("quota.deleted", f"quota {quota.name} of team {quota.team} is gone")
 
 
-def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bool:
-    """Delete the account that `steward quota setup` made, with its team's last quota, once it is empty.
+def _delete_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bool:
+    """Delete the empty account that `steward quota setup` made, with the team's last quota.
 
-    Return False if there is nothing to wait for.
+    Return whether to wait for the deletion.
     """
     account = picture.accounts.get(quota.team)
     if account is None or account.organization != ACCOUNT_MARK or not draft.want.quota.enabled:
@@ -80,7 +80,7 @@ def _is_ending(quota: ComputeQuota) -> bool:
     return not quota.enabled or quota.status is QuotaStatus.DELETING
 
 
-def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draft: Draft) -> None:
+def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draft: Draft) -> None:
     """Remove the team's QOS from its account and its jobs, then delete the QOS."""
     why = Why(rule="quota.ends", text=f"quota {quota.name} of team {quota.team} is in force no longer")
     account = f"account {quota.team}"
@@ -91,7 +91,7 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     target, keep = _qos_afterwards(default, has, picture)
     if has is not None and (drop or has.default_qos in names or keep):
         ours = {tres for tres in has.limits if _is_ours(f"{account}/cap:{tres}", draft)}
-        before = {tres: _before(f"{account}/cap:{tres}", draft) for tres in ours}
+        before = {tres: _value_before_ours(f"{account}/cap:{tres}", draft) for tres in ours}
         action = SetTeam(
             key=edit_key(account, f"ends {sorted(drop)} {keep}"),
             why=why,
@@ -107,7 +107,7 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     errors = (draft.seen.failures.get(_drop_key(name), "") for name in sorted(names))
     refused = next((said(error) for error in errors if is_refusal(error)), "")
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
-    _tell_who_keeps_it(quota, listed, fixed, refused, in_it, draft)
+    _note_why_it_stays(quota, listed, fixed, refused, in_it, draft)
     kept = names if listed else frozenset(fixed.values())
     for job in in_it:
         if job.is_pending and not job.is_completing:
@@ -127,11 +127,11 @@ def _drop_key(qos: str) -> Key:
 
 
 def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:
-    """Return the QOS in which the team's jobs continue, and the one that the account must be given for that.
+    """Return the QOS for the team's waiting jobs, and the QOS that the account must be given for that.
 
-    The first is the former default, else Slurm's common one, else any that the account has. The second is empty if the
-    account keeps QOS of the site.
+    The second is empty if the account has QOS of the site.
     """
+    # the account's former default, else Slurm's common QOS, else any QOS of the account
     site = frozenset(name for name in has.qos if not name.startswith(QOS_PREFIX)) if has is not None else frozenset()
     wanted = [name for name in (default, _COMMON_QOS) if name and name in picture.qos]
     if not site:
@@ -139,7 +139,7 @@ def _qos_afterwards(default: str, has: Association | None, picture: Accounting) 
     return next((name for name in wanted if name in site), min(site)), ""
 
 
-def _tell_who_keeps_it(
+def _note_why_it_stays(
     quota: ComputeQuota,
     listed: Sequence[str],
     fixed: Mapping[str, str],
@@ -149,8 +149,8 @@ def _tell_who_keeps_it(
 ) -> None:
     """Note why the quota cannot be removed yet, and warn if a person must act.
 
-    Users' settings, or those of another account or cluster (as Slurm said when it `refused`), name its QOS. Jobs that
-    still run in it are only mentioned.
+    `listed` users have the QOS in their own lists, `fixed` users as their default. `refused` is Slurm's refusal to
+    delete a QOS. Jobs `in_it` that still run are only mentioned.
     """
     texts = []
     if listed:
@@ -171,7 +171,7 @@ def _tell_who_keeps_it(
 
 
 def _is_ours(key: str, draft: Draft) -> bool:
-    """Return whether we wrote the field, and no other value was set since."""
+    """Return whether we wrote the field, and it was not set by hand since."""
     known = draft.quota_writes.get(key)
     return known is not None and known.foreign is None
 
@@ -182,15 +182,15 @@ def _default_before(account: str, draft: Draft) -> str:
     return next((value for value in reversed(known.values) if not value.startswith("stw-")), "") if known else ""
 
 
-def _before(key: str, draft: Draft) -> str:
-    """Return the value before our first write; empty for a limit that only we ever wrote."""
+def _value_before_ours(key: str, draft: Draft) -> str:
+    """Return the value to restore when the quota ends; empty, because a limit that we wrote is removed."""
     values = draft.quota_writes[key].values
     return values[-1] if len(values) > 1 and not values[-1] else ""
 
 
 def _forget(team: str, draft: Draft) -> None:
-    """Forget what was written for the team."""
-    # while other quotas are left, its account's limits continue as those of an account without a quota (`others`)
+    """Forget the values that were written for the team."""
+    # while other quotas are left, keep the account's limits: it is now an account without a quota (see others.py)
     begin = f"account {team}/cap:"
     kept = {key: wrote for key, wrote in draft.quota_writes.items() if key.startswith(begin) and draft.quotas}
     for owner in (guaranteed_qos(team), borrowed_qos(team), f"account {team}"):

@@ -1,7 +1,6 @@
-"""The words about quotas in a job's comment: few, and seldom changed, because each change is a call to Slurm.
+"""The words about quotas in a job's comment: few, and rarely changed, because each change is a call to Slurm.
 
-They say only what the job's user can act on or would ask: that it never fits, why it waits, that it was evicted. A job
-that starts at once gets no comment.
+They say only that the job never fits, why it waits, or that it was evicted. A job that starts at once gets no comment.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from steward.policy.quota.turn import Turn
 from steward.policy.quota.words import told
 
 AT_ONCE = 10
-"""New comments in one turn."""
+"""The most new comments in one turn."""
 PATIENCE_S = 10.0
 """A job that has waited for less gets no comment."""
 _WORD = "quota: "
@@ -36,7 +35,7 @@ def quota_words(turn: Turn, draft: Draft) -> dict[JobId, str]:
 
 
 def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
-    """Yield the words for each job that has something to say, or an old comment of ours."""
+    """Yield the words for each job about which there is something to say, or which has an old comment of ours."""
     alike: dict[tuple[str, UnitStanding, int, tuple[Resource, ...]], str] = {}
     for number, ruling in turn.rulings.items():
         unit = ruling.unit
@@ -45,14 +44,14 @@ def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
             if key not in alike:
                 alike[key] = _waits(ruling, turn)
             word = alike[key]
-            if was_evicted := _was_evicted(draft.quota_jobs.get(number)):
-                word = f"{word}; {was_evicted}" if word else was_evicted
+            if eviction_words := _words_of_eviction(draft.quota_jobs.get(number)):
+                word = f"{word}; {eviction_words}" if word else eviction_words
             if word or _speaks_of_quota(number, draft):
                 yield number, word or _RUNS
     for units in turn.running.values():
         for unit in units:
             if _speaks_of_quota(unit.id, draft):
-                yield unit.id, _was_evicted(draft.quota_jobs.get(unit.id)) or _RUNS
+                yield unit.id, _words_of_eviction(draft.quota_jobs.get(unit.id)) or _RUNS
 
 
 def _waits(ruling: UnitRuling, turn: Turn) -> str:
@@ -60,7 +59,7 @@ def _waits(ruling: UnitRuling, turn: Turn) -> str:
     unit = ruling.unit
     match ruling.standing:
         case UnitStanding.NEVER:
-            return f"{_WORD}never fits{_most(ruling, turn)}"
+            return f"{_WORD}never fits{_most_allowed(ruling, turn)}"
         case UnitStanding.WAITS if ruling.hopeless:
             return f"{_WORD}team {unit.team} waits for nodes"
         case UnitStanding.WAITS:
@@ -74,8 +73,8 @@ def _waits(ruling: UnitRuling, turn: Turn) -> str:
             return ""
 
 
-def _most(ruling: UnitRuling, turn: Turn) -> str:
-    """Return the most that the team may have, in words."""
+def _most_allowed(ruling: UnitRuling, turn: Turn) -> str:
+    """Return, in words, the most of the requested resources that the team may have."""
     unit = ruling.unit
     for amounts in unit.options:
         beyond: Mapping[Resource, int] = turn.ledger.over_limit(unit.team, amounts)
@@ -84,7 +83,7 @@ def _most(ruling: UnitRuling, turn: Turn) -> str:
     return ": no such machine here"
 
 
-def _was_evicted(memory: QuotaJob | None) -> str:
+def _words_of_eviction(memory: QuotaJob | None) -> str:
     """Return the words for the job's last eviction; empty if there is none."""
     over = [each for each in memory.evictions if each.over is not None] if memory is not None else []
     if not over:

@@ -14,7 +14,7 @@ _WORD = re.compile(r"[&|()]|[^&|()]+")
 
 
 def eligible(job: Job, nodes: Iterable[NodeName], known: Mapping[NodeName, Node], count: int) -> list[NodeName]:
-    """Return those of the nodes that the job may use, its typed GRES spread over `count` nodes."""
+    """Return the nodes of `nodes` that the job may use if its typed GRES are spread over `count` nodes."""
     typed = {name.removeprefix(_TYPED): n for name, n in parse_tres(job.requested).items() if name.startswith(_TYPED)}
     found = []
     for name in nodes:
@@ -40,8 +40,8 @@ def satisfies(constraint: str, features: Collection[str]) -> bool:
 
 
 def _value(words: list[str], features: Collection[str]) -> bool:
-    """Return whether the features satisfy the words, which are consumed."""
-    # from left to right, as Slurm reads it: no operator binds more tightly
+    """Return whether the features satisfy the words up to the next closing bracket, and remove these words."""
+    # from left to right, as Slurm reads a constraint: `&` and `|` have the same precedence
     found, operator = True, "&"
     while words:
         word = words.pop(0)

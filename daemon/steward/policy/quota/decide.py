@@ -16,33 +16,33 @@ from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import Amounts, Unit
 
 _NOT_YET = frozenset({"", "None"})
-"""Slurm's reasons of jobs that it has not looked at yet."""
+"""Slurm's reasons for jobs that it has not looked at yet."""
 
 
 class UnitStanding(Enum):
-    """How a waiting unit stands after this turn."""
+    """The standing of a waiting unit after this turn."""
 
     OWN = "own"
-    """The quota of the job's team covers it: it runs when nodes are free."""
+    """The quota of the job's team covers the job: it runs when nodes are free."""
     BORROWED = "borrowed"
-    """The job may run on what other teams lend."""
+    """The job may run on resources that other teams lend."""
     WAITS = "waits"
-    """The job waits for quota: of its team, or of the lenders."""
+    """The job waits until its team, or the lenders, have enough unused quota."""
     NEVER = "never"
     """The job asks for more than its team may ever have, or for machines that the cluster lacks."""
     BACKS_OFF = "backs off"
     """The job was evicted before, and may borrow again only later."""
     BEHIND = "behind"
-    """The jobs of its team start in order, and an earlier one waits."""
+    """The jobs of the job's team start in order, and an earlier one waits."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class UnitRuling:
     """The ruling on one waiting unit; never changed afterwards.
 
-    `amounts` is the use of one task where it may run, `granted` the number of tasks that may run, `borrowed` how many
-    of these borrow. `nodes` is the node count that it may have (0: as it asked). `short` is what it lacks, `until` when
-    it may borrow again.
+    `amounts` is the use of one task on the chosen machine type, `granted` the number of tasks that may run, `borrowed`
+    how many of these borrow. `nodes` is the granted node count (0: as requested). `short` are the lacking amounts,
+    `until` is when the unit may borrow again (Unix s). `hopeless`: no eviction would free nodes for the unit.
     """
 
     unit: Unit
@@ -63,10 +63,10 @@ class UnitRuling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yielding:
-    """A running unit that is evicted for a waiting one.
+    """A running unit that is evicted for the waiting unit `to`.
 
-    `short` is what the waiting one lacked in all; the ranks are those of both teams before the eviction. `place`: the
-    nodes that it lacked, if amounts alone would not have been a reason to evict this unit.
+    `short` are the amounts that `to` lacked in all; `rank` and `rank_to` are the ranks of both teams before the
+    eviction. `place` are the nodes that `to` lacked, if the amounts alone would not explain the eviction.
     """
 
     unit: Unit
@@ -80,23 +80,23 @@ class Yielding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings of the site that the order depends on. `not_before` is until when a job may not borrow again."""
+    """The settings and facts that the rulings depend on. `not_before` is when an evicted job may borrow again."""
 
     fair_share: bool = True
     in_team: Mapping[str, PreemptTeamTasks] = field(default_factory=dict)
     strict: frozenset[str] = frozenset()
     borrow_priority: int | None = None
     rebalance_before: float | None = None
-    """Jobs that started before this may be evicted for a fairer share; None: no job may now."""
+    """Jobs that started before this time may be evicted for a fairer share; None: no job may be evicted for it now."""
     not_before: Mapping[JobId, float] = field(default_factory=dict)
     held_up: frozenset[JobId] = frozenset()
     """Jobs held up by limits that are not ours: no job is evicted for them."""
     suits: Callable[[Job, frozenset[NodeName] | None], bool] = lambda job, nodes: True
-    """Tells whether, by Slurm's own test, a job may start on these nodes (None: on any) once they are free."""
+    """Whether a job may start, by Slurm's own test, on these nodes (None: on any) once they are free."""
 
 
 class Decider:
-    """The rulings of one turn. `rulings` has every waiting unit, `yielding` the evicted ones."""
+    """The rulings of one turn: `rulings` on all waiting units, and `yielding`, the running units to evict."""
 
     def __init__(self, room: Room, rules: Rules) -> None:
         self._room, self._ledger, self._rules = room, room.ledger, rules
@@ -105,30 +105,31 @@ class Decider:
         self._blocked: set[tuple[str, int]] = set()
         """Requests that did not fit in this pass, in which room only shrinks."""
         self._requests: dict[JobId, tuple[str, int]] = {}
-        """The team and the request of each unit: equal for units without a relevant difference."""
+        """The team and the request of each unit: equal for units that fit, or do not, for the same reasons."""
         self._without_place: set[tuple[str, Wish | None]] = set()
-        """Requests for which no eviction would help."""
-        self._in_vain: set[tuple[tuple[str, int], int]] = set()
-        self._beyond: dict[tuple[str, int], list[dict[Resource, int]]] = {}
+        """Requests within a quota for which no eviction would free nodes."""
+        self._without_victims: set[tuple[tuple[str, int], int]] = set()
+        """Requests, each with its class, for which no job may be evicted."""
+        self._beyond_limit: dict[tuple[str, int], list[dict[Resource, int]]] = {}
         self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
 
     def decide(self, waiting: Iterable[Unit], kept: Iterable[Unit] = ()) -> None:
-        """Rule on all waiting units: first on those within their own quota, then on borrowers, then on evictions.
+        """Rule on all waiting units: grant own quotas, then lend, then evict jobs for units that still wait.
 
-        Nodes are kept for the units `kept`: they get what they ask for before all others.
+        The units `kept`, for which nodes are kept, get their requests before all others.
         """
         for unit in kept:
-            self._keep(unit)
-        queue, asked = sorted(waiting, key=_turn), self._ledger.asked
-        self._requests = {unit.id: (_kin(unit), id(asked(unit.team, unit.options))) for unit in queue}
-        rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
-        self._borrowers(rest)
+            self._grant_first(unit)
+        queue, asked = sorted(waiting, key=_queue_order), self._ledger.asked
+        self._requests = {unit.id: (_limits_key(unit), id(asked(unit.team, unit.options))) for unit in queue}
+        rest = [unit for unit in self._grant_own_quotas(queue) if not self._rule_if_never(unit)]
+        self._lend_to_all(rest)
         for unit in queue:
             if self.rulings[unit.id].standing is UnitStanding.WAITS and not unit.replica and self._may_take(unit):
-                self._push_out(unit)
+                self._evict_for(unit)
 
-    def _keep(self, unit: Unit) -> None:
+    def _grant_first(self, unit: Unit) -> None:
         """Grant the unit its request before all others."""
         if not unit.options:
             self._rule(unit, UnitStanding.NEVER)
@@ -139,25 +140,24 @@ class Decider:
         standing = UnitStanding.OWN if is_own else UnitStanding.BORROWED
         self._rule(unit, standing, amounts=amounts, granted=1, borrowed=int(not is_own))
 
-    def _ruled_out(self, unit: Unit) -> bool:
-        """Return whether the unit can never run; of several sizes and machine types the smallest request counts."""
+    def _rule_if_never(self, unit: Unit) -> bool:
+        """Rule out a unit that can never run, and return whether this is one; its smallest request counts."""
         key = self._requests[unit.id]
-        if key not in self._beyond:
-            self._beyond[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]
-        beyond = self._beyond[key]
+        if key not in self._beyond_limit:
+            self._beyond_limit[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]
+        beyond = self._beyond_limit[key]
         if all(beyond):
             self._rule(unit, UnitStanding.NEVER, short=beyond[0] if beyond else {})
         return all(beyond)
 
-    def _owners(self, queue: Sequence[Unit]) -> list[Unit]:
-        """Grant units their team's own quota, and return the units left over."""
+    def _grant_own_quotas(self, queue: Sequence[Unit]) -> list[Unit]:
+        """Grant units their team's own quota, and return the units that this quota does not cover."""
         rest: list[Unit] = []
         stopped: set[str] = set()
         for unit in queue:
             if unit.team in stopped or unit.replica or self._is_blocked(unit) or not self._give_own(unit):
                 rest.append(unit)
-                # the jobs of a strict team start in order: all others are behind the first that its quota does not
-                # cover
+                # the jobs of a strict team start in order: none passes the first that the quota does not cover
                 if unit.team in self._rules.strict and not unit.replica:
                     stopped.add(unit.team)
         return rest
@@ -167,8 +167,8 @@ class Decider:
         request = self._requests[unit.id]
         if request in self._blocked:
             return True
-        kin, blocked = _kin(unit), self._blocked
-        if not all((kin, id(self._ledger.counted(unit.team, each))) in blocked for each in unit.options):
+        limits, blocked = _limits_key(unit), self._blocked
+        if not all((limits, id(self._ledger.counted(unit.team, each))) in blocked for each in unit.options):
             return False
         blocked.add(request)
         return True
@@ -180,7 +180,7 @@ class Decider:
         """
         ledger, granted = self._ledger, 0
         for amounts in unit.options:
-            part = _kin(unit), id(ledger.counted(unit.team, amounts))
+            part = _limits_key(unit), id(ledger.counted(unit.team, amounts))
             if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
@@ -213,14 +213,14 @@ class Decider:
         return ruling is not None and ruling.may_run and not ruling.hopeless
 
     def _finds_room(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
-        """Return whether the unit has room, or borrowers were evicted for it."""
+        """Return whether the unit has room, if needed after evicting borrowers for it."""
         has_room = not self._ledger.lacks_nodes(unit.team, asked) and self._has_place(unit, wish)
         return has_room or self._reclaim(unit, asked, wish)
 
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
-        """Return whether the unit has room on nodes, or need not be tested yet."""
-        # a new job may start at once: nodes are tested once Slurm has looked at it, whatever its reason, which (22.05)
-        # may be a limit with room
+        """Return whether the unit has room on nodes, or its nodes need not be tested yet."""
+        # Slurm may start a new job at once: test nodes only after Slurm has looked at the job, whatever reason it gave
+        # (22.05 may name a limit that has room)
         return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has(wish)
 
     def _may_take(self, unit: Unit) -> bool:
@@ -228,37 +228,34 @@ class Decider:
         return not unit.apart and unit.id not in self._rules.held_up
 
     def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
-        """Reclaim what others borrowed.
-
-        Return False if no eviction would help: nodes are lacking, and the unit waits for them.
-        """
+        """Evict borrowers for the unit, whose team's quota covers it. Return False if no eviction would help."""
         if (unit.team, wish) in self._without_place:
             return False
         ranks = self._ranks()
         short = self._ledger.lacks_nodes(unit.team, asked)
-        found = self._checked(unit, wish, pick.take_back(self._room, unit.team, asked, wish))
+        found = self._if_slurm_would_start(unit, wish, pick.take_back(self._room, unit.team, asked, wish))
         if found is None:
             if wish is not None:
                 self._without_place.add((unit.team, wish))
             return False
-        self._yield(found, unit, Reclaimed.RECLAIM, short, ranks, wish)
+        self._record_evictions(found, unit, Reclaimed.RECLAIM, short, ranks, wish)
         return True
 
-    def _checked(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
-        """Return the found victims if Slurm would start the job on their nodes; else keep them and return None."""
+    def _if_slurm_would_start(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
+        """Return the found victims if Slurm would start the job on their nodes; else put them back and return None."""
         nodes = self._room.places.having_room(wish) if found and wish is not None else None
         if not found or self._rules.suits(unit.jobs[0], nodes):
             return found
         pick.put_all_back(self._room, found)
         return None
 
-    def _borrowers(self, rest: Sequence[Unit]) -> None:
-        """Lend to the units, team by team in the order of shares, each with its next job."""
+    def _lend_to_all(self, rest: Sequence[Unit]) -> None:
+        """Lend to the units: each time to the next unit of the team with the smallest share."""
         self._blocked.clear()
         queues: defaultdict[str, list[Unit]] = defaultdict(list)
         for unit in reversed(rest):
             queues[unit.team].append(unit)
-        heap = [self._key(queue[-1]) for queue in queues.values()]
+        heap = [self._borrowing_order(queue[-1]) for queue in queues.values()]
         heapq.heapify(heap)
         while heap:
             team = heapq.heappop(heap)[-1]
@@ -268,13 +265,13 @@ class Decider:
                 for behind in queue:
                     self._rule(behind, UnitStanding.BEHIND)
                 continue
-            while queue and team not in self._rules.strict and self._waits_too(queue[-1]):
+            while queue and team not in self._rules.strict and self._rule_if_blocked(queue[-1]):
                 queue.pop()
             if queue:
-                heapq.heappush(heap, self._key(queue[-1]))
+                heapq.heappush(heap, self._borrowing_order(queue[-1]))
 
-    def _waits_too(self, unit: Unit) -> bool:
-        """Rule at once that the unit waits, if its turn cannot change anything. Return whether it was ruled on."""
+    def _rule_if_blocked(self, unit: Unit) -> bool:
+        """Rule that the unit waits if an equal request did not fit before it; return whether it was ruled on."""
         if not self._is_blocked(unit):
             return False
         if unit.id in self.rulings or unit.id in self._rules.not_before:
@@ -282,7 +279,7 @@ class Decider:
         self._rule(unit, UnitStanding.WAITS, short=self._least_short(unit))
         return True
 
-    def _key(self, unit: Unit) -> tuple[tuple[float, float], int, float, int, str]:
+    def _borrowing_order(self, unit: Unit) -> tuple[tuple[float, float], int, float, int, str]:
         """Return the place of a team's next unit in the order of borrowing."""
         fair = self._rules.fair_share and unit.options
         rank = self._ledger.rank(unit.team, unit.options[0]) if fair else (0.0, 0.0)
@@ -291,7 +288,7 @@ class Decider:
     def _lend(self, unit: Unit) -> bool:
         """Lend to as many of the unit's tasks as fit. Return whether all fit."""
         ledger, before = self._ledger, self.rulings.get(unit.id)
-        if before is not None:  # tasks of an array that the quota does not cover go on as one machine type's
+        if before is not None:  # the array's tasks beyond the quota borrow on the machine type of the others
             granted = self._grant(unit, before.amounts, unit.count - before.granted)
             self.rulings[unit.id] = replace(before, granted=before.granted + granted, borrowed=granted)
             return before.granted + granted == unit.count
@@ -301,7 +298,7 @@ class Decider:
             return False
         hopeless = False
         for amounts in unit.options:
-            part = _kin(unit), id(ledger.counted(unit.team, amounts))
+            part = _limits_key(unit), id(ledger.counted(unit.team, amounts))
             if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: self._fits(unit, a))
@@ -316,9 +313,9 @@ class Decider:
         return False
 
     def _is_hopeless(self, unit: Unit, asked: Amounts, size: int) -> bool:
-        """Return whether no eviction of borrowers would give the unit nodes, and Slurm has looked at it."""
-        # also if a limit is Slurm's reason: a limit raised in vain would be reported as a lack of nodes, lowered, and
-        # raised again in turn
+        """Return whether Slurm has looked at the unit, and no eviction of borrowers would give it nodes."""
+        # test this even if Slurm's reason is a limit: otherwise the limit is raised, Slurm reports a lack of nodes, the
+        # limit is lowered, and so on
         if unit.jobs[0].reason in _NOT_YET or not self._fits(unit, asked):
             return False
         wish = self._wish(unit, asked, size)
@@ -341,7 +338,7 @@ class Decider:
         self._ledger.take(unit.team, asked, away=asked if unit.apart else None)
 
     def _size(self, unit: Unit, amounts: Amounts, suits: Callable[[Amounts], bool]) -> tuple[int, Amounts]:
-        """Return the largest node count that suits and fits, else the smallest, with its amounts; 0: fixed size."""
+        """Return the largest node count that suits and fits, else the smallest, with its amounts; 0 if not flexible."""
         for size in reversed(unit.sizes):
             asked = self._scaled(unit, amounts, size)
             if suits(asked) and self._fits(unit, asked):
@@ -357,7 +354,7 @@ class Decider:
 
     def _least_short(self, unit: Unit) -> Mapping[Resource, int]:
         """Return what the unit lacks, on the machine type with the fewest lacking resources."""
-        # equal requests that come later lack as much
+        # later equal requests lack the same amounts
         key = self._requests[unit.id]
         if key not in self._lacking:
             short = [self._ledger.shortage(unit.team, each, apart=unit.apart) for each in unit.options]
@@ -368,18 +365,18 @@ class Decider:
         """Record the ruling on a unit."""
         self.rulings[unit.id] = UnitRuling(unit=unit, standing=standing, **found)
 
-    def _push_out(self, unit: Unit) -> None:
-        """Evict jobs of lower classes, or of teams that borrowed more, if the site wants that."""
+    def _evict_for(self, unit: Unit) -> None:
+        """Evict jobs of lower classes, or of teams that borrowed more, for the unit, if the settings allow that."""
         key = self._requests[unit.id], unit.weight
-        if key in self._in_vain:
+        if key in self._without_victims:
             return
         for amounts in unit.options:
-            if any(self._pushed(unit, amounts, cause, found) for cause, found in self._ways(unit, amounts)):
+            if any(self._evict_found(unit, amounts, cause, found) for cause, found in self._searches(unit, amounts)):
                 return
-        self._in_vain.add(key)
+        self._without_victims.add(key)
 
-    def _ways(self, unit: Unit, asked: Amounts) -> Iterator[tuple[Reclaimed, Callable[[], list[Unit] | None]]]:
-        """Yield the causes for which jobs may be evicted for the unit, with the search for victims."""
+    def _searches(self, unit: Unit, asked: Amounts) -> Iterator[tuple[Reclaimed, Callable[[], list[Unit] | None]]]:
+        """Yield each cause for which jobs may be evicted for the unit, with the search for victims."""
         room, rules, wish = self._room, self._rules, self._wish(unit, asked)
         in_team = rules.in_team.get(unit.team) is PreemptTeamTasks.LOWER_PRIORITY
         if in_team and room.has_lower(unit.team, unit.weight):
@@ -391,14 +388,14 @@ class Decider:
         if started is not None and not self.yielding:
             yield Reclaimed.REBALANCE, lambda: pick.even_out(room, unit.team, asked, started, wish)
 
-    def _pushed(self, unit: Unit, asked: Amounts, cause: Reclaimed, find: Callable[[], list[Unit] | None]) -> bool:
+    def _evict_found(self, unit: Unit, asked: Amounts, cause: Reclaimed, find: Callable[[], list[Unit] | None]) -> bool:
         """Evict the victims of one search; return whether the unit may run then."""
         wish = self._wish(unit, asked)
         short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
-        found = self._checked(unit, wish, find())
+        found = self._if_slurm_would_start(unit, wish, find())
         if not found:
             return False
-        self._yield(found, unit, cause, short, ranks, wish)
+        self._record_evictions(found, unit, cause, short, ranks, wish)
         standing = UnitStanding.OWN if self._ledger.is_entitled(unit.team, asked) else UnitStanding.BORROWED
         self._ledger.take(unit.team, asked)
         self._rule(
@@ -415,7 +412,7 @@ class Decider:
         """Return the rank of every team."""
         return {team: self._ledger.rank(team) for team in self._ledger.accounts}
 
-    def _yield(
+    def _record_evictions(
         self,
         victims: Sequence[Unit],
         to: Unit,
@@ -425,26 +422,26 @@ class Decider:
         wish: Wish | None,
     ) -> None:
         """Record the evictions."""
-        rank_to, place = ranks[to.team], wish if _more_than_enough(victims, short) else None
+        rank_to, place = ranks[to.team], wish if _has_victims_for_nodes(victims, short) else None
         for unit in victims:
             rank = ranks[unit.team]
             found = Yielding(unit=unit, to=to, cause=cause, short=short, rank=rank, rank_to=rank_to, place=place)
             self.yielding.append(found)
 
 
-def _more_than_enough(victims: Sequence[Unit], short: Mapping[Resource, int]) -> bool:
-    """Return whether the amounts would be free without one of the victims, so that nodes are lacking."""
+def _has_victims_for_nodes(victims: Sequence[Unit], short: Mapping[Resource, int]) -> bool:
+    """Return whether fewer victims would free the amounts, so that the others are evicted for their nodes."""
     freed = {name: sum(unit.options[0].get(name, 0) for unit in victims) for name in short}
     return any(
         all(freed[name] - unit.options[0].get(name, 0) >= amount for name, amount in short.items()) for unit in victims
     )
 
 
-def _kin(unit: Unit) -> str:
-    """Return the group of units that fit, or do not, for the same reasons."""
+def _limits_key(unit: Unit) -> str:
+    """Return the key of the units that the same limits apply to: the team's, or those of reserved nodes."""
     return f"{unit.team} apart" if unit.apart else unit.team
 
 
-def _turn(unit: Unit) -> tuple[int, float, int]:
+def _queue_order(unit: Unit) -> tuple[int, float, int]:
     """Return the sort key of a waiting unit: the highest class first, then the oldest."""
     return -unit.weight, unit.since, unit.id

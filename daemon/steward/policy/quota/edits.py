@@ -1,6 +1,6 @@
-"""The difference between Slurm's accounting and what it should be: lower limits come before higher ones.
+"""The changes to bring Slurm's accounting to the wanted limits: lower limits come before higher ones.
 
-A value that neither we nor Slurm's defaults put there is a person's: it stays, and a warning says so once.
+A value that was set neither by Steward nor by Slurm's defaults is a person's: it stays, and a warning says so once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ Edit = SetQos | SetTeam | DropQos
 
 @dataclass(slots=True, kw_only=True)
 class Edits:
-    """The changes to make: `lower` ones take something away, `higher` ones give; a job waits for `urgent` ones."""
+    """The changes to make: `lower` reduce limits, `higher` give more; `urgent` are higher ones that a job waits for."""
 
     lower: list[Edit] = field(default_factory=list)
     urgent: list[Edit] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Edits:
 
     @property
     def owners(self) -> set[str]:
-        """Return the QOS and the accounts that are not as they should be."""
+        """Return the QOS and the accounts that have changes to make."""
         every = (*self.lower, *self.urgent, *self.higher)
         return {each.account if isinstance(each, SetTeam) else each.qos for each in every}
 
@@ -46,28 +46,28 @@ def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accoun
     """Return the changes to make, and remember the values that are written."""
     found = Edits()
     for want in qos:
-        _of_qos(want, picture.qos.get(want.name), draft, found)
+        _add_qos_changes(want, picture.qos.get(want.name), draft, found)
     for team in teams:
         if (has := picture.of_account(team.account)) is not None:
-            _of_team(team, has, picture, draft, found)
+            _add_team_changes(team, has, picture, draft, found)
     return found
 
 
-def _of_qos(want: WantedQos, has: Qos | None, draft: Draft, found: Edits) -> None:
+def _add_qos_changes(want: WantedQos, has: Qos | None, draft: Draft, found: Edits) -> None:
     """Add the changes of one QOS."""
     if has is None:
         _remember_made(want, draft)
-        found.higher.append(_made(want))
+        found.higher.append(_creation(want))
         return
     ours = _Fields(want.name, draft)
     lower, higher = _changed_caps(ours, has.limits, want.caps)
     if lower:
-        text = f"{want.name} gets less: {_told(lower, has.limits)}"
+        text = f"{want.name} gets less: {_limits_text(lower, has.limits)}"
         why = Why(rule="quota.lower", text=text)
         found.lower.append(SetQos(key=edit_key(want.name, text), why=why, qos=want.name, caps=tuple(lower)))
-    rest = _rest(want, has, ours)
+    rest = _other_changes(want, has, ours)
     if higher or rest:
-        words = [_told(higher, has.limits), *(f"{name} {_said(value)}" for name, value in rest.items())]
+        words = [_limits_text(higher, has.limits), *(f"{name} {_value_text(value)}" for name, value in rest.items())]
         text = f"{want.name} gets {'; '.join(filter(None, words))}"
         why = Why(rule="quota.higher", text=text)
         key = edit_key(want.name, f"{text} {sorted(want.preempts)}")
@@ -75,7 +75,7 @@ def _of_qos(want: WantedQos, has: Qos | None, draft: Draft, found: Edits) -> Non
         (found.urgent if want.urgent and higher else found.higher).append(more)
 
 
-def _made(want: WantedQos) -> SetQos:
+def _creation(want: WantedQos) -> SetQos:
     """Return the action that makes a missing QOS."""
     return SetQos(
         key=edit_key(want.name, "made"),
@@ -89,7 +89,7 @@ def _made(want: WantedQos) -> SetQos:
     )
 
 
-def _rest(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
+def _other_changes(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
     """Return the differences of a QOS besides its limits, by the field of the action."""
     found: dict[str, Any] = {}
     if ours.differs("priority", str(has.priority), str(want.priority)):
@@ -103,14 +103,14 @@ def _rest(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
     return found
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a value in words."""
     return f"{len(value)} QOS" if isinstance(value, frozenset) else str(value)
 
 
-def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Draft, found: Edits) -> None:
+def _add_team_changes(want: WantedTeam, has: Association, picture: Accounting, draft: Draft, found: Edits) -> None:
     """Add the changes of one team's account."""
-    # without the changes that Slurm would refuse: a default QOS that a user may not use, and the removal of one that is
+    # leave out changes that Slurm would refuse: a default QOS that a user may not use, and the removal of a QOS that is
     # a user's own default
     is_apart = bool(users_apart(picture, want.account))
     ours = _Fields(f"account {want.account}", draft, has_limits_of_its_own=True)
@@ -121,7 +121,7 @@ def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Dra
     is_default = is_apart or not want.default_qos or not ours.differs("default_qos", has.default_qos, want.default_qos)
     if not (lower or higher or missing or drop) and is_default:
         return
-    words = [_told([*lower, *higher], has.limits)]
+    words = [_limits_text([*lower, *higher], has.limits)]
     words += [f"QOS {', '.join(sorted(missing))}"] if missing else []
     words += [f"no longer QOS {', '.join(sorted(drop))}"] if drop else []
     words += [] if is_default else [f"{want.default_qos} as default"]
@@ -142,7 +142,7 @@ def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Dra
 def _changed_caps(
     ours: "_Fields", has: Mapping[str, int], want: Mapping[str, int]
 ) -> tuple[list[tuple[str, int | None]], list[tuple[str, int | None]]]:
-    """Return the limits that differ and are ours to change: the lowered ones, and the raised ones."""
+    """Return the limits to change, without a person's: the lowered ones, and the raised ones."""
     lower: list[tuple[str, int | None]] = []
     higher: list[tuple[str, int | None]] = []
     for tres in sorted(want.keys() | ours.written(has)):
@@ -154,10 +154,10 @@ def _changed_caps(
 
 
 class _Fields:
-    """The fields of one QOS or account: which of them differ from the wanted values, and which are a person's."""
+    """The fields of one QOS or account, compared with the wanted values and with our earlier writes."""
 
     def __init__(self, owner: str, draft: Draft, *, has_limits_of_its_own: bool = False) -> None:
-        """Take the owner's name. `has_limits_of_its_own`: limits older than our first write are a person's, too."""
+        """Take the name of the QOS or account; with `has_limits_of_its_own`, limits before our first are a person's."""
         self._owner, self._draft, self._has_limits_of_its_own = owner, draft, has_limits_of_its_own
 
     def written(self, has: Mapping[str, int]) -> set[str]:
@@ -165,7 +165,7 @@ class _Fields:
         return {tres for tres in has if f"{self._owner}/cap:{tres}" in self._draft.quota_writes}
 
     def differs(self, name: str, has: str, want: str) -> bool:
-        """Return whether the field must be written; remember the value then."""
+        """Return whether the field must be written; if so, remember the wanted value."""
         key, writes = f"{self._owner}/{name}", self._draft.quota_writes
         known = writes.get(key)
         if known is None and has and self._has_limits_of_its_own and name.startswith("cap:"):
@@ -178,13 +178,13 @@ class _Fields:
                 self._draft.tell("quota.field_back", f"{key} is {want or 'unset'} again, as Steward wants it")
             return False
         if known is not None and has not in known.values:
-            self._obey(key, known, has, want)
+            self._leave_to_person(key, known, has, want)
             return False
         if known is None or known.values[0] != want or known.foreign is not None:
             writes[key] = Wrote(values=_newest(want, has, *(known.values if known else ())))
         return True
 
-    def _obey(self, key: str, known: Wrote, has: str, want: str) -> None:
+    def _leave_to_person(self, key: str, known: Wrote, has: str, want: str) -> None:
         """Leave a person's value in place, and warn once."""
         if known.foreign == has:
             return
@@ -202,10 +202,10 @@ def _newest(*values: str) -> tuple[str, ...]:
 
 
 def _remember_made(want: WantedQos, draft: Draft) -> None:
-    """Remember the values of a QOS that is made."""
+    """Remember the values of a QOS that is being created."""
     before = {key: each for key, each in draft.quota_writes.items() if key.startswith(f"{want.name}/")}
     forget(want.name, draft)
-    # a new QOS has no past, but Slurm may show next what an earlier turn wanted of it
+    # a new QOS has no past, but Slurm may next show values that an earlier turn asked for
     values = {f"cap:{tres}": str(amount) for tres, amount in want.caps.items()}
     values |= {"priority": str(want.priority), "grace": str(want.grace_s), "preempt": _joined(want.preempts)}
     for name, value in values.items():
@@ -230,7 +230,7 @@ def _shown(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _told(caps: Iterable[tuple[str, int | None]], has: Mapping[str, int]) -> str:
+def _limits_text(caps: Iterable[tuple[str, int | None]], has: Mapping[str, int]) -> str:
     """Return changed limits in words."""
     changes = ((tres, _shown(has.get(tres)), _shown(new)) for tres, new in caps)
     return ", ".join(f"{tres} {old or 'unlimited'} -> {new or 'unlimited'}" for tres, old, new in changes)

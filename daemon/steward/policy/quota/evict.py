@@ -1,7 +1,7 @@
 """Evictions: a job is signalled, given its grace time and requeued, by Steward or by Slurm's preemption.
 
-Each eviction is remembered from the moment of the choice, so that only one job is evicted for one demand, and the job's
-owner can read why.
+An eviction is remembered from the moment in which its job is chosen, so that one demand evicts only one job, and the
+job's owner can read why.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,14 +28,14 @@ PARTS_S = 300.0
 """How long the parts of a heterogeneous job may take to end, one after the other."""
 _DAY_S = 86400.0
 _DEFAULT_SIGNAL = "TERM"
-_ENDS = {
+_OWN_ENDS = {
     JobState.COMPLETED: "it ended well by itself",
     JobState.CANCELLED: "it was cancelled meanwhile",
     JobState.TIMEOUT: "its time limit ended it",
     JobState.DEADLINE: "its deadline ended it",
     JobState.OUT_OF_MEMORY: "it ran out of memory",
 }
-"""How a job may end in its grace time so that it is not put back."""
+"""The ends of a job in its grace time after which it is not requeued."""
 _RULES = {
     Reclaimed.RECLAIM: "quota.reclaim",
     Reclaimed.IN_TEAM: "quota.in_team",
@@ -45,8 +45,8 @@ _RULES = {
 
 
 def follow(draft: Draft) -> None:
-    """Follow the evictions under way: each is over, called off, overdue, or its job is to be ended now."""
-    _hand_over(draft)
+    """Follow the evictions under way: note those that are over, call off needless ones, signal the others' jobs."""
+    _adopt_slurms_victims(draft)
     for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
         if memory.yielding is not None:
@@ -55,16 +55,16 @@ def follow(draft: Draft) -> None:
             del draft.quota_jobs[id]
 
 
-def _hand_over(draft: Draft) -> None:
-    """Take over Slurm's choice of victims in place of ours."""
-    # Slurm makes the room and may choose another job than we did: then that job is evicted, and no second one beside it
+def _adopt_slurms_victims(draft: Draft) -> None:
+    """Replace our choice of victims by Slurm's."""
+    # an eviction left to Slurm's preemption may hit another job than we chose: then drop ours, and record that job's
     expected = list(_left_to_slurm(draft))
     for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
         _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
             f"is evicted for job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
-            f"had borrowed; Slurm chose it, and {_becomes(job, draft)}"
+            f"had borrowed; Slurm chose it, and {_fate(job, draft)}"
         )
         draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
 
@@ -92,14 +92,14 @@ def _chosen_by_slurm(draft: Draft) -> list[Job]:
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     """Follow one eviction."""
     if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
-        return  # its nodes are not free yet: it counts as one that is evicted until they are (22.05 hides the state)
+        return  # the eviction is under way until the job's nodes are free (22.05 hides the base state until then)
     if eviction.due is None and job is not None and job.preempted is not None:
-        _tell_that_it_has_to(job, eviction, draft)
+        _announce(job, eviction, draft)
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
         if draft.now < eviction.at + PARTS_S and _parts_hold(id, draft):
             draft.wake(eviction.at + PARTS_S)
             return
-        _is_over(id, memory, eviction, job, draft)
+        _conclude(id, memory, eviction, job, draft)
     elif is_refused(job, draft):
         _forget(id, memory, draft)
         text = f"job {id} keeps what it has: Slurm does not put it back into the queue"
@@ -109,70 +109,69 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     elif eviction.due is None:
         draft.wake(eviction.at + _patience(draft))
     elif draft.now < eviction.due:
-        _warn(job, eviction, draft)
+        _signal_or_end(job, eviction, draft)
 
 
 def finish(turn: Turn, draft: Draft) -> None:
-    """End the jobs whose time is over, if in this turn their nodes are still needed.
-
-    The time is the one that Slurm had to make room, or the job's grace time.
-    """
+    """End the jobs whose grace time, or Slurm's time to preempt them, is over, if their nodes are still needed."""
     for id, memory in list(draft.quota_jobs.items()):
         job, eviction = draft.seen.jobs.get(id), memory.yielding
         if job is None or eviction is None or job.is_pending or job.is_over or job.restarts > eviction.restart:
             continue
         if eviction.due is None:
             if draft.now >= eviction.at + _patience(draft):
-                _lose_patience(id, memory, eviction, job, turn, draft)
+                _evict_in_place_of_slurm(id, memory, eviction, job, turn, draft)
         elif draft.now >= eviction.due:
-            _grace_is_over(id, memory, eviction, job, turn, draft)
+            _end_after_grace(id, memory, eviction, job, turn, draft)
 
 
-def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
-    """Evict the job ourselves because Slurm did not, or call the eviction off."""
+def _evict_in_place_of_slurm(
+    id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft
+) -> None:
+    """Evict the job ourselves because Slurm did not, or call the eviction off if it is no longer needed."""
     if not _is_wanted(id, eviction, turn, draft):
-        if job.preempted is None and not _is_unjudged(eviction, draft):
+        if job.preempted is None and not _is_not_looked_at(eviction, draft):
             _call_off(job, memory, eviction, draft)
         return
-    since = draft.now if job.preempted is None else job.preempted  # by Slurm's hand it had its grace
+    since = draft.now if job.preempted is None else job.preempted  # a preempted job had its grace time
     late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
     text = f"job {id}: Slurm made no room for job {eviction.to_job} in {_patience(draft):.0f} s: we do"
     draft.tell("quota.late", text, job=id)
-    _change(id, memory, late, draft)
-    _tell_that_it_has_to(job, late, draft)
-    _warn(job, late, draft)
+    _replace_last(id, memory, late, draft)
+    _announce(job, late, draft)
+    _signal_or_end(job, late, draft)
 
 
-def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
-    """End the job whose grace time is over, or call the eviction off."""
+def _end_after_grace(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
+    """End the job whose grace time is over, or call the eviction off if it is no longer needed."""
     assert eviction.due is not None
     if not _is_wanted(id, eviction, turn, draft):
         off = eviction.due + draft.want.quota.grace_s
         if draft.now < off:
-            draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
-        elif not _is_unjudged(eviction, draft):
+            draft.wake(off)  # a job that saves slowly may still end on its signal: then it is requeued
+        elif not _is_not_looked_at(eviction, draft):
             _call_off(job, memory, eviction, draft)
-    elif _was_told(job, eviction, draft):
+    elif _was_warned(job, eviction, draft):
         _end(job, eviction, draft)
     else:
         late = replace(eviction, due=draft.now + draft.want.quota.grace_s)
-        _change(id, memory, late, draft)
-        _warn(job, late, draft)
+        _replace_last(id, memory, late, draft)
+        _signal_or_end(job, late, draft)
 
 
 def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     """Return whether the job for which room is made still waits and may run in this turn.
 
-    In a reclaim, another owner that may run and counts on the room is enough.
+    A reclaim is also wanted if another job within its quota may run and counts on the room.
     """
     if not _is_waited_for(eviction, draft):
         return False
     if eviction.cause is not Reclaimed.RECLAIM:
         return JobId(eviction.to_job) in turn.rulings
-    # a waiting job may be held, be of another team, or not be covered any more (the rest of an array); a demand looks
-    # hopeless to a turn that does not know this job, whose quota is gone
+    # the waiting job itself may be held by now, be of another team, or not be covered any more (the rest of an array).
+    # If the quota of the evicted job is gone, the turn does not know the job, and takes such demands as hopeless.
     known = next((unit for units in turn.running.values() for unit in units if unit.id == id), None)
-    team = known.team if known is not None else draft.quota_jobs[id].team  # its quota may be gone by now
+    team = known.team if known is not None else draft.quota_jobs[id].team
     return any(
         ruling.standing is UnitStanding.OWN
         and ruling.may_run
@@ -182,54 +181,54 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     )
 
 
-def _is_unjudged(eviction: Eviction, draft: Draft) -> bool:
+def _is_not_looked_at(eviction: Eviction, draft: Draft) -> bool:
     """Return whether Slurm has not looked at the waiting job since its start time came."""
-    # a slurmctld that was killed comes back with the reasons that it wrote down last
+    # a slurmctld that was killed comes back with older reasons, from its last saved state
     to = draft.seen.jobs.get(JobId(eviction.to_job))
     return to is not None and to.is_pending and to.reason == "BeginTime" and (to.eligible or 0.0) <= draft.now
 
 
-def _was_told(job: Job, eviction: Eviction, draft: Draft) -> bool:
-    """Return whether the job had its signal or is ending; False if no head ran during its grace time."""
+def _was_warned(job: Job, eviction: Eviction, draft: Draft) -> bool:
+    """Return whether the job had its signal, had no grace time, or is ending; False if no head ran to signal it."""
     had_none = eviction.due is None or eviction.due <= eviction.at
     is_told = job.preempted is not None or draft.asked_at(_signal_key(job.id, eviction)) is not None
     return had_none or is_told or not job.is_active
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
-    """Return whether a part of the heterogeneous job still has its nodes; Slurm shows its parts as gone one by one."""
+    """Return whether a part of the heterogeneous job still has nodes: Slurm ends its parts one by one."""
     job = draft.seen.jobs.get(id)
     if job is None or not job.het_job_id:
         return False
     return any(each.het_job_id == id and holds_nodes(each) for each in draft.seen.jobs.values())
 
 
-def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
-    """Note that the job was evicted; requeue one that ended on our signal, as Slurm's preemption does."""
+def _conclude(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
+    """Note that the job was evicted; first requeue a job that ended on our signal, as Slurm's preemption does."""
     if job is not None and _ended_on_signal(job, eviction, draft) and job.requeue and job.is_batch:
         key = Key(f"quota:requeue:{job.id}:{eviction.restart}:ended")
         if not is_refusal(draft.seen.failures.get(key, "")):
-            _requeue(job, eviction, draft, key, told_at=_told_at(job, eviction, draft))
+            _requeue(job, eviction, draft, key, told_at=_signalled_at(job, eviction, draft))
             return
     if _ended_otherwise(job, eviction):
         _forget(id, memory, draft)
         return
     text = eviction.text
-    if job is not None and job.restarts == eviction.restart and (end := _own_end(job, draft)):
+    if job is not None and job.restarts == eviction.restart and (end := _end_in_words(job, draft)):
         text = f"{text.rpartition('; ')[0]}; {end}, and is not run again"
-    _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
+    _replace_last(id, memory, replace(eviction, over=draft.now, text=text), draft)
     told = f"job {id} {text.replace('is evicted', 'was evicted', 1)}"
     draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}", job=id)
 
 
-def _own_end(job: Job, draft: Draft) -> str:
-    """Return how the job ended before it was put back, in words; empty if it did not."""
+def _end_in_words(job: Job, draft: Draft) -> str:
+    """Return, in words, how the job ended by itself before its requeue; empty if it did not."""
     is_ours = job.state is JobState.CANCELLED and not _may_requeue(job, draft)
-    return "" if is_ours else _ENDS.get(job.state, "")
+    return "" if is_ours else _OWN_ENDS.get(job.state, "")
 
 
 def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
-    """Return whether the job ended before the eviction began, or by its user's hand."""
+    """Return whether the job ended before the eviction began, so that it was not evicted."""
     if job is None:
         return eviction.due is None
     if not job.is_over or job.restarts != eviction.restart:
@@ -242,21 +241,21 @@ def _ended_on_signal(job: Job, eviction: Eviction, draft: Draft) -> bool:
     """Return whether our signal ended the job."""
     if not job.is_over or job.restarts != eviction.restart or eviction.due is None:
         return False
-    # a failure is put down to the signal; a success only if the signal came before it
+    # every failure counts as due to the signal; a success counts only if the signal came before it
     if job.state is not JobState.COMPLETED:
         return job.state is JobState.FAILED
-    return job.made_room(_told_at(job, eviction, draft))
+    return job.made_room(_signalled_at(job, eviction, draft))
 
 
-def _told_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
-    """Return when the job got its signal; None: it did not, or that is unknown."""
-    # Slurm sends signals to running jobs only
+def _signalled_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
+    """Return when the job got its signal; None if it did not, or that is unknown."""
+    # Slurm refuses to signal a job that does not run
     key = _signal_key(job.id, eviction)
     return None if key in draft.seen.failures else draft.asked_at(key)
 
 
 def _patience(draft: Draft) -> float:
-    """Return how long Slurm may take to start the waiting job by its own preemption."""
+    """Return how many seconds Slurm has to start the waiting job by its own preemption."""
     rules = draft.want.quota
     return rules.patience_s + (rules.grace_s if _slurm_preempts(draft) else 0.0)
 
@@ -290,37 +289,37 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
         )
         draft.quota_jobs.add_eviction(victim.id, victim.team, eviction)
         if is_slurms:
-            draft.wake(draft.now + _patience(draft))  # it may start without the eviction
+            draft.wake(draft.now + _patience(draft))  # the waiting job may start without the eviction
         else:
-            _tell_that_it_has_to(job, eviction, draft)
-            _warn(job, eviction, draft)
+            _announce(job, eviction, draft)
+            _signal_or_end(job, eviction, draft)
 
 
-def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
+def _announce(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Write the event of an eviction, once, when its grace time begins."""
     text, _, end = eviction.text.rpartition("; ")
     grace = f"in {draft.want.quota.grace_s:.0f} s " if draft.want.quota.grace_s else ""
     told = f"job {job.id} {text.replace('is evicted', 'is to be evicted', 1)}; {grace}{end}"
-    draft.tell("quota.evicting", told, once=_told_key(job, eviction), job=job.id)
+    draft.tell("quota.evicting", told, once=_announced_key(job, eviction), job=job.id)
 
 
-def _told_key(job: Job, eviction: Eviction) -> str:
-    """Return the key of that event."""
+def _announced_key(job: Job, eviction: Eviction) -> str:
+    """Return the key of the event that announces the eviction."""
     return f"evicting:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
 
 
 def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
-    """Call the eviction off: the job stays; say so if the eviction was announced."""
+    """Call the eviction off, and say so if it was announced."""
     _forget(job.id, memory, draft)
-    if _told_key(job, eviction) in draft.noted:
+    if _announced_key(job, eviction) in draft.noted:
         is_waited_for = _is_waited_for(eviction, draft)
         why = "could not start on what it would leave" if is_waited_for else "does not wait any more"
         text = f"job {job.id} is not to be evicted any more: job {eviction.to_job} {why}"
         draft.tell("quota.called_off", text, job=job.id)
 
 
-def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
-    """Send the job its checkpoint signal, and end the job when its grace time is over."""
+def _signal_or_end(job: Job, eviction: Eviction, draft: Draft) -> None:
+    """Send the job its checkpoint signal; end the job instead if its grace time is over."""
     if eviction.due is not None and eviction.due > draft.now:
         key = _signal_key(job.id, eviction)
         draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))
@@ -357,7 +356,7 @@ def _signal(job: Job, draft: Draft) -> str:
     return (draft.want.resume.checkpoint_signal if job.id in draft.jobs else "") or _DEFAULT_SIGNAL
 
 
-def _change(id: JobId, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
+def _replace_last(id: JobId, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
     """Replace the job's last eviction."""
     draft.quota_jobs[id] = replace(memory, evictions=(*memory.evictions[:-1], eviction))
 
@@ -379,22 +378,22 @@ def _why(eviction: Eviction) -> Why:
 
 
 def _text(each: Yielding, job: Job, draft: Draft) -> str:
-    """Return the reason for the job's owner, after `job 7 `: for which job, why, by which shares, and what follows."""
+    """Return the text for the job's owner, to follow `job 7 `: for which job, why, by which shares, what is next."""
     team, to = each.unit.team, each.to
     because = _because(each.cause, team, _lacked(each))
-    return f"is evicted for job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
+    return f"is evicted for job {to.id} of team {to.team}{because}{_shares(each)}; {_fate(job, draft)}"
 
 
 def _lacked(each: Yielding) -> str:
-    """Return what the waiting job lacked: amounts, or nodes with amounts free."""
+    """Return, in words, what the waiting job lacked: amounts, or nodes with amounts free."""
     if each.place is None:
         return told(each.short)
     if each.place.parts:
-        return f"nodes of their own for its parts: {' and '.join(map(_place, each.place.parts))}"
-    return _place(each.place)
+        return f"nodes of their own for its parts: {' and '.join(map(_nodes_text, each.place.parts))}"
+    return _nodes_text(each.place)
 
 
-def _place(place: Wish) -> str:
+def _nodes_text(place: Wish) -> str:
     """Return the nodes that a job needs, in words."""
     if place.whole:
         return "a node of its own" if place.count == 1 else f"{place.count} nodes of its own"
@@ -408,12 +407,12 @@ def _place(place: Wish) -> str:
 
 
 def _may_requeue(job: Job, draft: Draft) -> bool:
-    """Return whether the job may be requeued: it has a script, and its user does not forbid it."""
+    """Return whether the job may be requeued: it is a batch job, and its user does not forbid requeues."""
     memory = draft.jobs.get(job.id)
     return job.is_batch and (job.requeue or (memory is not None and not memory.stays_in_place))
 
 
-def _becomes(job: Job, draft: Draft) -> str:
+def _fate(job: Job, draft: Draft) -> str:
     """Return what becomes of the job, in words."""
     if _may_requeue(job, draft):
         return "it is put back into the queue"

@@ -1,7 +1,7 @@
-"""The amounts of a quota: those that were asked for, and those filled in from the machine type.
+"""The amounts of a quota: those requested, and those filled in from the machine type.
 
-`Count` is all of that many machines. Otherwise the largest share of one machine that was asked for (of its
-accelerators, CPUs or memory) gives the CPUs and the memory that were not; accelerators are never filled in.
+`Count` means whole machines. Otherwise the largest requested share of a machine (of its accelerators, CPUs or memory)
+gives the CPUs and the memory that were not requested; accelerators are never filled in.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ _SLICES = 7
 class Owned:
     """The resources of a team.
 
-    `nominal` is its own; `lends` is the part of that which others may use, `may_borrow` what it may have beyond.
-    `counted` are the resources that limit it; the others are only shown.
+    `nominal` are its own amounts, `lends` the part of these that others may use, `may_borrow` the amounts that it may
+    use beyond its own. `counted` are the resources that limit it; the other resources are only shown.
     """
 
     nominal: Mapping[Resource, int]
@@ -43,7 +43,7 @@ def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled
     nominal: dict[Resource, int] = {}
     counted: set[Resource] = set()
     for share in quota.shares:
-        # an undescribed machine type has only what was asked for
+        # for a machine type without a description, only the requested amounts are known
         machine = types.get(share.machine_type, MachineType(name=share.machine_type))
         values = filled(share, machine)
         for kind, amount in values.items():
@@ -70,20 +70,20 @@ def filled(share: Share, machine: MachineType) -> Mapping[str, int]:
     else:
         ratio = max(_ratios(share, machine), default=Fraction(0))
         found = {GPU: 0, CPU: floor(ratio * machine.cpus), MEM: floor(ratio * machine.memory_mb)}
-    found |= {kind: amount for kind, amount in _said(share).items() if amount is not None}
+    found |= {kind: amount for kind, amount in _requested(share).items() if amount is not None}
     asked = asked_kinds(share, machine)
     return MappingProxyType({kind: amount for kind, amount in found.items() if amount or kind in asked})
 
 
 def asked_kinds(share: Share, machine: MachineType) -> frozenset[str]:
-    """Return the kinds that were asked for, and the decisive one: accelerators if the machine has any, else CPUs."""
-    named = {kind for kind, amount in _said(share).items() if amount is not None}
+    """Return the requested kinds, and the decisive kind: accelerators if the machine has any, else CPUs."""
+    named = {kind for kind, amount in _requested(share).items() if amount is not None}
     has_gpus = bool(machine.gpus or share.accelerators)
     return frozenset(named | {GPU if has_gpus else CPU})
 
 
-def _said(share: Share) -> dict[str, int | None]:
-    """Return the amounts that were asked for; None for kinds that were not."""
+def _requested(share: Share) -> dict[str, int | None]:
+    """Return the requested amount of each kind; None for kinds that were not requested."""
     said: dict[str, int | None] = {
         GPU: share.accelerators,
         CPU: None if share.vcpu is None else floor(share.vcpu),
@@ -110,7 +110,7 @@ def _ratios(share: Share, machine: MachineType) -> Iterable[Fraction]:
 def _may_borrow(
     quota: ComputeQuota, nominal: Mapping[Resource, int], types: Mapping[str, MachineType]
 ) -> dict[Resource, int]:
-    """Return what the team may have beyond its own."""
+    """Return the amounts that the team may use beyond its own."""
     if not quota.strategy.borrows:
         return dict.fromkeys(nominal, 0)
     limits = {name: amount * quota.borrow_percent // 100 for name, amount in nominal.items()}

@@ -18,7 +18,7 @@ _READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
 class Gpus(NamedTuple):
-    """An entry of a node's Gres; `type` is empty where it has none."""
+    """An accelerator entry of a node's Gres; `type` is empty if the entry has none."""
 
     type: str
     amount: int
@@ -33,10 +33,9 @@ def gpus_of(gres: str) -> tuple[Gpus, ...]:
 class Flavors:
     """The machine types of a picture's nodes.
 
-    `type_of` has the nodes of a known machine type, `usable` those of them that take jobs. A node with accelerators has
-    its type even if no quota names that type: Slurm counts its accelerators against a team's limit. Nodes under repair,
-    hot spares and reserved nodes are in no team's capacity. A node that Slurm powered down takes jobs: it is powered up
-    for them.
+    `type_of` has the nodes of a known machine type, `usable` the nodes of these that take jobs: not those under repair,
+    hot spares or reserved nodes, but powered-down nodes, which Slurm powers up for jobs. A node with accelerators has a
+    type even if no quota names that type: Slurm counts its accelerators against a team's limit.
     """
 
     def __init__(self, draft: Draft, quotas: Mapping[str, ComputeQuota]) -> None:
@@ -55,10 +54,10 @@ class Flavors:
         self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
         self.in_service = frozenset(self.type_of[name] for name in self.usable)
         """The machine types with a node that takes jobs."""
-        self.capacity, self.words, self.largest = self._counted()
+        self.capacity, self.words, self.largest = self._sum_up()
 
     def is_like(self, other: "Flavors") -> bool:
-        """Return whether every job asks for, and has, the same by both."""
+        """Return whether the requests and amounts of every job are the same with both."""
         return (
             (self.type_of, self.usable, self.capacity, self.words, self.largest, self._types)
             == (other.type_of, other.usable, other.capacity, other.words, other.largest, other._types)
@@ -91,8 +90,8 @@ class Flavors:
             return False
         return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
 
-    def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]], Mapping[Resource, int]]:
-        """Return the cluster's amounts, Slurm's names for each type's accelerators, and the most that one node has."""
+    def _sum_up(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]], Mapping[Resource, int]]:
+        """Return the cluster's amounts, each type's names of accelerators in Slurm, and the most that one node has."""
         sums: defaultdict[Resource, int] = defaultdict(int)
         words: defaultdict[str, set[str]] = defaultdict(set)
         most: dict[Resource, int] = {}
@@ -125,7 +124,7 @@ class Flavors:
         return found
 
     def has_gpus(self, kind: str) -> bool:
-        """Return whether accelerators decide for this machine type, and not CPUs."""
+        """Return whether this machine type has accelerators, which then decide in place of CPUs."""
         return bool(self.capacity.get(resource(kind, GPU))) or bool(kind in self._types and self._types[kind].gpus)
 
     def gpu_words(self, kind: str) -> frozenset[str]:
@@ -157,7 +156,7 @@ class Flavors:
 
 def _set_apart(draft: Draft) -> frozenset[NodeName]:
     """Return hot spares and nodes that are reserved now: only jobs that name the reservation run there."""
-    # nodes kept for a lost run do not count: its team uses them
+    # nodes kept for a lost run are not set apart: its team uses them
     found = (each for each in draft.seen.reservations.values() if each.hot_group or _is_closed(each, draft))
     return frozenset(node for each in found for node in each.nodes)
 
@@ -166,7 +165,7 @@ def _is_closed(each: Reservation, draft: Draft) -> bool:
     """Return whether only jobs that name the reservation can use its nodes now."""
     if each.kept_for is not None or each.is_magnetic or not each.starts <= draft.now < each.ends:
         return False
-    # if it has parts of its nodes, other jobs use the rest; the jobs of a magnetic one need not name it
+    # other jobs use the rest of the nodes of a partial reservation; jobs of a magnetic reservation need not name it
     nodes = draft.seen.nodes
     return not 0 < each.cpus < sum(nodes[name].cpus for name in each.nodes if name in nodes)
 

@@ -1,7 +1,7 @@
-"""Limits of the site that will hold a waiting job up, before Slurm says so.
+"""Find limits of the site that will hold a waiting job up, before Slurm says so.
 
-Slurm looks at them only when it has found nodes, which borrowers still have: they would be evicted in vain. Only a
-limit that surely holds the job up counts: what its own team has and keeps, plus its request, is beyond the limit.
+Slurm tests these limits only after it has found nodes, which borrowers still have: they would be evicted in vain. A
+limit counts only if it surely holds the job up: the job's request plus what its team keeps is beyond the limit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,13 +15,13 @@ from steward.policy.quota.elsewhere import above, is_ours
 from steward.policy.quota.requests import Unit
 
 BELIEVED_S = 120.0
-"""By then Slurm's backfill has looked at the job, and Slurm's word counts: it may know more than we do."""
+"""By then Slurm's backfill has looked at the job, and Slurm's own reason counts in place of our forecast."""
 
 
 def foreseen(
     waiting: Iterable[Unit], staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting
 ) -> frozenset[JobId]:
-    """Return the waiting units that such a limit will hold up; `staying` are each team's units that are not evicted."""
+    """Return the waiting units that limits of the site will hold up; `staying` are the units that are not evicted."""
     found: set[JobId] = set()
     asked: dict[tuple[object, ...], bool] = {}
     for unit in waiting:
@@ -47,8 +47,8 @@ def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, pict
     first = picture.qos.get(partition.own_qos)
     if partition.own_qos and first is None:
         return False
-    # for the resources that it limits, a partition's own QOS replaces all other limits
-    settled = {"node", *(first.limits if first is not None else ())}  # jobs on one node count as one there
+    # a partition's own QOS replaces all other limits of the resources that it limits
+    settled = {"node", *(first.limits if first is not None else ())}  # jobs that share a node count the node once
     asks = {tres: amount for tres, amount in parse_tres(job.requested).items() if amount and tres not in settled}
     return all(_is_beyond_in(qos, asks, unit, staying, draft, picture) for qos in unit.qos)
 
@@ -60,8 +60,8 @@ def _is_beyond_in(
     qos, job = picture.qos.get(name), unit.jobs[0]
     if qos is None or (name.startswith(QOS_PREFIX) and name != guaranteed_qos(unit.team)):
         return False
-    # a limit of a QOS replaces those of the user and the accounts for the same TRES. Ours are the ledger's matter, and
-    # in another QOS of ours the job does not stay.
+    # a limit of a QOS replaces the user's and the accounts' limits of the same TRES. Limits of ours are left out: the
+    # ledger counts them.
     mine = {tres: limit for tres, limit in qos.limits.items() if not is_ours(f"{name}/cap:{tres}", draft)}
     if _passes(mine, asks, unit, staying, lambda each: each.qos == name):
         return True
@@ -81,7 +81,7 @@ def _passes(
     names = [tres for tres in limits if asks.get(tres)]
     if not names:
         return False
-    # jobs of its class and of higher ones
+    # jobs of lower classes may be evicted for the unit
     kept = (each.jobs for each in staying.get(unit.team, ()) if each.weight >= unit.weight)
     used = [parse_tres(job.allocated or job.requested) for jobs in kept for job in jobs if counts(job)]
     return any(sum(each.get(tres, 0) for each in used) + asks[tres] > limits[tres] for tres in names)

@@ -1,7 +1,6 @@
-"""The step of the plan that keeps quotas: one turn of rulings, and its consequences for Slurm.
+"""The step of the plan that keeps quotas: rule on all jobs, and ask for the changes in Slurm that follow.
 
-Order of writes: lower limits, then evictions and marks, then moves and higher limits. Nothing is done if there is no
-quota.
+Order of writes: lower limits, then evictions and marks, then moves and higher limits. Without a quota nothing is done.
 """
 
 from dataclasses import replace
@@ -40,13 +39,13 @@ _FAILED = {
 
 
 def keep_quotas(draft: Draft) -> None:
-    """Bring Slurm's limits, marks and waiting jobs to the rulings of this turn."""
-    _settle_scheduler(draft)
+    """Bring Slurm's limits, marks and the QOS of waiting jobs to the rulings of this turn."""
+    _apply_scheduler(draft)
     picture = draft.seen.accounting
     if not draft.quotas or picture is None:
         return
     if trouble := _trouble(picture):
-        _fail(trouble, draft)
+        _set_trouble(trouble, draft)
         return
     if draft.want.quota.enabled:
         evict.follow(draft)
@@ -63,7 +62,7 @@ def keep_quotas(draft: Draft) -> None:
         teams = [*wanted_teams(turn, still, picture), *others]
         changes = edits(wanted_qos(turn, still, draft, picture), teams, picture, draft)
         _write(changes, turn, picture, draft)
-    _settle(turn, picture, changes, draft)
+    _set_status(turn, picture, changes, draft)
 
 
 def _trouble(picture: Accounting) -> str:
@@ -76,7 +75,7 @@ def _trouble(picture: Accounting) -> str:
 
 
 def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> None:
-    """Ask for the writes: everything that takes away comes before everything that gives."""
+    """Ask for the writes: those that take something away come before those that give something."""
     left = draft.want.quota.edits_at_once if picture.reachable else 0
     if not picture.reachable and changes.count:
         text = "slurmdbd does not answer: the limits of all teams stay as they are"
@@ -91,7 +90,7 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
         if touched >= TOUCHED_AT_ONCE:
             draft.wake(draft.now + SOON_S)
             break
-        touched += _place(ruling, picture, draft)
+        touched += _move_to_qos(ruling, picture, draft)
     higher = [*changes.urgent, *changes.higher][: left - len(lower)]
     for action in higher:
         draft.wish(action, RETRY_S)
@@ -99,19 +98,19 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
         draft.wake(draft.now + SOON_S)
 
 
-def _place(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
-    """Give a waiting job that may run its QOS; return how many jobs were touched."""
+def _move_to_qos(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
+    """Move a waiting job that may run to its QOS, and set its node count; return how many changes were requested."""
     unit, touched = ruling.unit, 0
     if not (ruling.may_run or unit.replica):
         return 0
-    # a job whose user chose another QOS than ours is left there
+    # leave a job whose user chose another QOS than ours
     if unit.qos and not any(name.startswith(QOS_PREFIX) for name in unit.qos) and not _was_moved(unit, draft):
         return 0
-    wanted = _qos(ruling, picture)
+    wanted = _wanted_list(ruling, picture)
     for job in unit.jobs:
-        if wanted and set(job.qos.split(",")) != set(wanted):  # Slurm sorts a list by priority: its order is its own
+        if wanted and set(job.qos.split(",")) != set(wanted):  # compare without order: Slurm sorts the list by priority
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
-        touched += _hurry(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
+        touched += _skip_requeue_delay(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
     most = unit.sizes[-1] if unit.sizes else 0
     if ruling.nodes and ruling.nodes < most:
         text = f"a limit of its team would hold it up: {ruling.nodes} of {unit.sizes[0]} to {most} nodes fit"
@@ -123,12 +122,12 @@ def _place(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
 
 
 def _was_moved(unit: Unit, draft: Draft) -> bool:
-    """Return whether we moved the job out of its team's QOS when the quota was deleted, and the quota is back."""
+    """Return whether we moved the job out of its team's QOS when an earlier quota of the team ended."""
     return any(draft.asked_at(ends_key(job)) is not None for job in unit.jobs)
 
 
-def _hurry(job: Job, draft: Draft) -> int:
-    """Start the job without Slurm's delay after a requeue, because there is room again."""
+def _skip_requeue_delay(job: Job, draft: Draft) -> int:
+    """Start the job without Slurm's delay after a requeue; return how many changes were requested."""
     if draft.now < (safe := credential_safe_at(job, draft)):
         draft.wake(safe)
         return 0
@@ -137,13 +136,13 @@ def _hurry(job: Job, draft: Draft) -> int:
     return draft.wish(NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=job.excluded), RETRY_S)
 
 
-def _qos(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:
+def _wanted_list(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:
     """Return the QOS list of a waiting job; empty to leave it as it is."""
     g, b = guaranteed_qos(ruling.unit.team), borrowed_qos(ruling.unit.team)
     # a covered job goes back to `g`; a borrower keeps `g` first if Slurm takes lists
     lists = _takes_lists(ruling.unit, picture)
     if ruling.unit.replica:
-        return (b,)  # always: what an elastic run has beyond its base is lent to it
+        return (b,)  # always: an elastic run only borrows the nodes beyond its base
     if ruling.standing is UnitStanding.OWN and not ruling.borrowed:
         return () if g in ruling.unit.qos and lists else (g,)
     return (g, b) if lists else (b,)
@@ -151,26 +150,23 @@ def _qos(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:
 
 def _takes_lists(unit: Unit, picture: Accounting) -> bool:
     """Return whether Slurm handles a list of QOS for this unit."""
-    # Slurm starts the parts of a heterogeneous job together, and then tests each against the QOS that it tried last and
-    # not against the one of the list with room (backfill.c of 26.05, `_het_job_limit_check`). For a waiting job with
-    # several partitions it keeps a priority for each pair of partition and QOS, in an array that a longer list of QOS
-    # does not enlarge: slurmctld writes beyond its end and dies (priority_multifactor.c of 24.11 to 26.05).
+    # Slurm starts the parts of a heterogeneous job together, and tests each part against the QOS that it tried last,
+    # not against the QOS of the list that has room (backfill.c of 26.05, `_het_job_limit_check`). For a waiting job
+    # with several partitions, slurmctld keeps a priority for each pair of partition and QOS, in an array that does not
+    # grow with the list of QOS: it writes beyond the array and dies (priority_multifactor.c of 24.11 to 26.05).
     return picture.can.qos_lists and len(unit.jobs) == 1 and "," not in unit.jobs[0].partition
 
 
 def _move(ruling: UnitRuling, job: Job, qos: tuple[str, ...]) -> MoveJob:
-    """Return the action that moves the job to these QOS."""
+    """Return the action that gives the job these QOS."""
     text = "its team's quota covers it" if ruling.standing is UnitStanding.OWN else "it runs with what others lend"
     text = "it adds nodes to an elastic run, with what is lent" if ruling.unit.replica else text
     key = Key(f"quota:move:{job.id}:{job.restarts}:{','.join(qos)}")
     return MoveJob(key=key, why=Why(rule="quota.move", text=text), job=job.id, qos=qos)
 
 
-def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> None:
-    """Set the status of each quota: in force when Slurm shows its limits and its jobs may use both QOS.
-
-    A quota whose account is missing says so.
-    """
+def _set_status(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> None:
+    """Set the status and the failure of each quota; a quota is in force when Slurm shows its limits and its QOS."""
     unfinished = changes.owners
     for team, quota in turn.quotas.items():
         names = {guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())
@@ -190,12 +186,12 @@ def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> No
             failure, status = "", quota.status
         if (status, failure) != (quota.status, quota.failure):
             draft.quotas[quota.id] = replace(quota, status=status, failure=failure)
-            if failure and quota.status in _SETTLED.values():  # a new one may be seen before its account is
+            if failure and quota.status in _SETTLED.values():  # a new quota may be seen before its account
                 draft.tell("quota.trouble", f"quota {quota.name}: {failure}", level=Level.WARNING)
 
 
-def _fail(trouble: str, draft: Draft) -> None:
-    """Set the status of each quota that cannot be kept."""
+def _set_trouble(trouble: str, draft: Draft) -> None:
+    """Set the trouble as the failure of every quota, and report it."""
     for quota in in_force(draft).values():
         status = _FAILED.get(quota.status, quota.status)
         if (status, trouble) != (quota.status, quota.failure):
@@ -203,8 +199,8 @@ def _fail(trouble: str, draft: Draft) -> None:
             draft.tell("quota.trouble", f"quota {quota.name}: {trouble}", level=Level.WARNING)
 
 
-def _settle_scheduler(draft: Draft) -> None:
-    """Apply a change of the scheduler from the next turn on; nothing must be written to Slurm for it."""
+def _apply_scheduler(draft: Draft) -> None:
+    """Drop a deleted scheduler configuration, or note that a change of it is in force: Slurm has no part of it."""
     scheduler = draft.scheduler
     if scheduler is None:
         return

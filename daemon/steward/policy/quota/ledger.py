@@ -1,8 +1,8 @@
-"""The ledger of what each team owns, uses, lends and borrows, made anew from Slurm at every look.
+"""The ledger of the resources that each team owns, uses, lends and borrows, made anew from each picture of Slurm.
 
-Of team i and resource r: N nominal, L of it lendable, B may be borrowed beyond N. The private part N - L is never lent.
-The pool P is the sum of what all teams lend, plus what no team owns if that is shared. A team's use counts against the
-pool only beyond its private part, so there is no particular lender of what a team borrows.
+For a team and a resource, N is the nominal amount, L the part of N that may be lent, and B the most that may be
+borrowed beyond N. The private part N - L is never lent. The pool is the sum of all L, plus the resources of no team if
+these are shared. A team's use beyond its private part counts against the pool: there is no particular lender.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _WITHOUT_WEIGHT = float("inf")
 
 @dataclass(slots=True, kw_only=True)
 class TeamAccount:
-    """The account of a team. `use` has all kinds of resources; only those in `limits` count."""
+    """The account of a team. `use` may have any resource; only those in `Ledger.limits` are counted."""
 
     team: str
     owned: Owned
@@ -30,13 +30,13 @@ class TeamAccount:
 
 
 class _Limits:
-    """The part of each request that counts, worked out once for all teams with the same limiting resources."""
+    """The counted part of each request, worked out once for all teams that are limited in the same resources."""
 
     def __init__(self, names: frozenset[Resource]) -> None:
         self.names = names
         self._counted: dict[int, tuple[Amounts, Amounts]] = {}
         self._asked: dict[int, tuple[tuple[Amounts, ...], tuple[Amounts, ...]]] = {}
-        """By the id of the request, which is kept so that its id stays its own."""
+        """By the id of the request; the request is kept, so that no other object gets its id."""
         self._parts: dict[frozenset[tuple[Resource, int]], Amounts] = {}
         self._lists: dict[tuple[int, ...], tuple[Amounts, ...]] = {}
 
@@ -60,8 +60,8 @@ class _Limits:
 class Ledger:
     """The accounts of all teams, with the nodes' resources.
 
-    `capacity` is what usable nodes have, `free` the part that no job holds; nodes do not bound a resource that is not
-    in it. `decides` are the resources that limit teams without a share of a machine type.
+    `capacity` are the resources of usable nodes, `free` the part that no job holds; a resource that is not in `free` is
+    not bounded by nodes. `decides` are the resources that limit teams without a share of a machine type.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Ledger:
         self.pool = {name: self.lendable[name] + spare[name] for name in names}
         self.pool_use = dict.fromkeys(names, 0)
         self._kept_idle = {name: sum(each.private(name) for each in owned if name in each.counted) for name in names}
-        """The idle part that teams own and do not lend: free only for its owner."""
+        """The idle private parts of all teams: free only for their owners."""
         limits: dict[frozenset[Resource], _Limits] = {}
         self._limits: dict[str, _Limits] = {}
         for team, account in self.accounts.items():
@@ -94,21 +94,21 @@ class Ledger:
         """The ranks of each team since its use last changed."""
 
     def limits(self, team: str) -> frozenset[Resource]:
-        """Return the resources that limit this team: those it counts, and the decisive one of types without a share."""
+        """Return the resources that limit this team: those of its quota, and the decisive ones of other types."""
         return self._limits[team].names
 
     def counted(self, team: str, amounts: Amounts) -> Amounts:
-        """Return the part of a request that counts for this team; equal parts are the same object."""
+        """Return the part of a request that counts for this team; equal parts are one object."""
         return self._limits[team].counted(amounts)
 
     def asked(self, team: str, options: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
-        """Return the part of each option that counts; requests are the same object if they do not differ for quotas."""
+        """Return the part of each option that counts; requests that are equal for quotas are one object."""
         return self._limits[team].asked(options)
 
     def take(self, team: str, amounts: Amounts, times: int = 1, *, away: Amounts | None = None) -> None:
-        """Count the amounts as used by a job of the team; with negative `times`, as given back.
+        """Count the amounts as used by a job of the team; with negative `times`, as released.
 
-        `away` is the part on nodes that take no jobs.
+        `away` is the part on nodes that take no jobs: it is not taken from the free amounts.
         """
         account = self.accounts[team]
         self._ranks.pop(team, None)
@@ -129,10 +129,10 @@ class Ledger:
                 self.free[name] -= amount * times
 
     def available(self, team: str, name: Resource) -> int:
-        """Return how much more the quotas let the team have, whatever is free on nodes."""
+        """Return how much more the quotas let the team use, regardless of free nodes."""
         account = self.accounts[team]
         owned, lends, use = account.owned, account.owned.lends.get(name, 0), account.use.get(name, 0)
-        unused = owned.nominal.get(name, 0) - lends - use  # of its private part; below 0: so much is from the pool
+        unused = owned.nominal.get(name, 0) - lends - use  # of the private part; below 0: the use from the pool
         in_pool = self.pool[name] - self.pool_use[name]
         may_borrow = lends + min(unused, 0) + owned.may_borrow.get(name, 0)
         return max(unused, 0) + max(min(in_pool, may_borrow), 0)
@@ -140,8 +140,8 @@ class Ledger:
     def shortage(self, team: str, amounts: Amounts, *, apart: bool = False) -> dict[Resource, int]:
         """Return the amounts that the team lacks for a request, in quotas or in free nodes; empty if it fits.
 
-        If nodes are broken, or jobs of no team have them, the idle part of teams that do not lend stays theirs.
-        `apart`: the request is for other nodes than these.
+        Idle private parts of other teams are not free, even if nodes are broken or used by jobs without a team.
+        `apart`: the request is for reserved nodes, so free nodes do not matter.
         """
         short: dict[Resource, int] = {}
         for name, amount in self.counted(team, amounts).items():
@@ -153,7 +153,7 @@ class Ledger:
         return short
 
     def lacks_nodes(self, team: str, amounts: Amounts) -> dict[Resource, int]:
-        """Return the amounts that a request lacks in free nodes, whatever the quotas say."""
+        """Return the amounts that a request lacks in free nodes, regardless of quotas."""
         short: dict[Resource, int] = {}
         counted = self.counted(team, amounts)
         for name, amount in amounts.items():
@@ -187,7 +187,7 @@ class Ledger:
         return all(use.get(n, 0) + a <= nominal.get(n, 0) for n, a in self.counted(team, amounts).items())
 
     def over_limit(self, team: str, amounts: Amounts) -> dict[Resource, int]:
-        """Return how much of a request is beyond what the team may ever have; empty if it can fit."""
+        """Return how much of a request is beyond the most that the team may ever use; empty if it can fit."""
         owned = self.accounts[team].owned
         most = {n: owned.nominal.get(n, 0) + owned.may_borrow.get(n, 0) for n in self.counted(team, amounts)}
         return {n: a - most[n] for n, a in self.counted(team, amounts).items() if a > most[n]}
@@ -195,8 +195,8 @@ class Ledger:
     def rank(self, team: str, more: Amounts | None = None) -> tuple[float, float]:
         """Return the sort key of a team, the least served first; (0, 0) within its quota.
 
-        It is what the team borrowed, as the largest part of what all lend, by its weight, then without the weight.
-        `more`: as if it had these amounts, too.
+        The key is the largest part of the pool that the team borrows in any resource, divided by the team's weight,
+        then undivided. `more` are amounts to count as used, too.
         """
         found, extra = self._ranks.setdefault(team, {}), self.counted(team, more or {})
         if (key := id(extra)) not in found:
@@ -216,7 +216,7 @@ class Ledger:
         return worst / account.weight if account.weight else _WITHOUT_WEIGHT, worst
 
     def decisive(self, amounts: Amounts) -> int:
-        """Return the number of accelerators, or of CPUs of machines without any."""
+        """Return the number of accelerators, plus the CPUs of machines without accelerators."""
         return sum(amount for name, amount in amounts.items() if name in self._decides)
 
     def borrows(self, team: str, amounts: Amounts | None = None) -> bool:

@@ -1,7 +1,8 @@
 """The limits that Slurm enforces for each team: the fields of its two QOS and of its account.
 
-`g` is open up to the quota at any time, so that owners can reclaim their own also while Steward is away; `b` is open
-for the jobs that run in it and those granted in this turn. Together they are never more than the team's ceiling.
+A team has the QOS `g` for jobs that its quota covers, and `b` for jobs that borrow. `g` is always open up to the quota,
+so that owners can reclaim their own even while Steward is away; `b` has room only for its running jobs and those
+granted in this turn. Together they never exceed the team's ceiling.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn
 
 GUARANTEED_PRIORITY = 1000
-"""The priority of `g`; those of `b` are lower."""
+"""The priority of every `g`; every `b` has a lower one."""
 _BUILT_IN = frozenset({"cpu", "mem", "node", "billing"})
 
 Caps = Mapping[str, int]
@@ -29,7 +30,7 @@ def _no_caps() -> Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedQos:
-    """The fields that a QOS should have. `caps` are by TRES. `urgent`: a job waits for them."""
+    """The fields that a QOS should have. `caps` are its limits by TRES; `urgent`: a job waits for higher limits."""
 
     name: str
     caps: Caps = field(default_factory=_no_caps)
@@ -44,7 +45,7 @@ class WantedQos:
 class WantedTeam:
     """The fields that a team's account should have.
 
-    `default_qos` is empty for an account without a quota: only its limits are ours.
+    `default_qos` is empty for an account without a quota, of which Steward sets only the limits.
     """
 
     account: str
@@ -54,10 +55,8 @@ class WantedTeam:
 
 
 def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Accounting) -> list[WantedQos]:
-    """Return the QOS of all teams, borrowers' first because the others name them.
-
-    `still` is the result of `teams_still_in_b`.
-    """
+    """Return the wanted QOS of all teams, each `b` before every `g`; `still` is the result of `teams_still_in_b`."""
+    # a `g` names the other teams' `b`, which it may preempt: these must exist before it
     lenders = sorted(turn.quotas)
     borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows or team in still]
     priorities = _priorities(turn, borrowers)
@@ -99,7 +98,7 @@ def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset
     closed = {b: t for b, t in closed.items() if (has := picture.of_account(t)) is not None and b in has.qos}
     if not closed:
         return frozenset()
-    # owners preempt these jobs there, and waiting ones would be refused without it
+    # owners preempt running jobs in `b`, and Slurm would refuse waiting jobs of an account without it
     alive = (job.qos.split(",") for job in draft.seen.jobs.values() if not job.is_over)
     return frozenset(closed[name] for names in alive for name in names if name in closed)
 
@@ -108,7 +107,7 @@ def wanted_teams(turn: Turn, still: frozenset[str], picture: Accounting) -> Iter
     """Yield the account of each team, with the ceiling that holds jobs in the site's own QOS."""
     below = _teams_below(turn, picture)
     for team, quota in sorted(turn.quotas.items()):
-        # a missing account is not ours to make
+        # only `steward quota setup` makes a missing account
         if team in picture.accounts:
             has_b = quota.strategy.borrows or team in still
             yield WantedTeam(
@@ -123,8 +122,8 @@ def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting)
     """Return the most that the team may have."""
     names = turn.ledger.limits(team)
     most = dict.fromkeys(names, 0)
-    # Slurm counts accounts below an account in its limits: so it has room for the teams `below`, and no limit on what
-    # one of these may have without bound
+    # an account's limits in Slurm count the accounts below it: add the amounts of the teams `below`, and set no limit
+    # on a resource that one of these may use without limit
     for each in (team, *below):
         owned = turn.ledger.accounts[each].owned
         for name in names:
@@ -145,10 +144,10 @@ def _teams_below(turn: Turn, picture: Accounting) -> Mapping[str, list[str]]:
 
 
 def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:
-    """Return the users of the team's account with their own list of QOS, without the team's."""
+    """Return the users of the team's account who have a list of QOS of their own without the team's QOS."""
     name, has = guaranteed_qos(team), picture.of_account(team)
-    # while there is such a user, Slurm refuses to make the team's QOS the account's default; asked once the account
-    # itself has it
+    # while there is such a user, Slurm refuses to make the team's QOS the account's default; before the account itself
+    # has that QOS, there is none to report
     if has is None or name not in has.qos:
         return ()
     return tuple(sorted({a.user for a in picture.users_of(team) if name not in a.qos}))
@@ -160,16 +159,16 @@ def users_naming(picture: Accounting, team: str, names: Collection[str]) -> tupl
 
 
 def users_with_default(picture: Accounting, team: str, names: Collection[str]) -> Mapping[str, str]:
-    """Return the users whose own default is one of these QOS, with that QOS: their account cannot lose it."""
+    """Return the users whose own default is one of these QOS, with that QOS; their account cannot lose that QOS."""
     has = picture.of_account(team)
-    # while the account has one as its default, all users show it, and their own are not known
+    # while one of these is the account's default, every user shows it, and the users' own defaults are not known
     if has is None or has.default_qos in names:
         return {}
     return {a.user: a.default_qos for a in picture.users_of(team) if a.default_qos in names}
 
 
 def remedy_for(users: Iterable[str], team: str, sign: str = "+=") -> str:
-    """Return the command that adds the team's QOS to the users' lists; with `-=`, that removes them."""
+    """Return the command that adds the team's QOS to the users' lists; with the sign `-=`, that removes the QOS."""
     names = f"{guaranteed_qos(team)},{borrowed_qos(team)}"
     return f"sacctmgr modify user where name={','.join(users)[:200]} account={team} set qos{sign}{names}"
 
@@ -180,9 +179,9 @@ def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resourc
     held = turn.held.get(team) or Held()
     if team not in turn.words:
         turn.words[team] = _words(turn, team)
-    # Slurm has no limit of CPUs or memory by machine type: if a team counts them on each of its types, the sum is the
-    # limit. For a machine type without a node that takes jobs, only what the team still has there counts in a sum: the
-    # rest would be used on others.
+    # Slurm has no limit of CPUs or memory by machine type: if a team counts them on all of its types, the limit is the
+    # sum. A machine type without a node that takes jobs adds only the team's use there: a higher limit would let the
+    # team use more on other types.
     for tres, names in turn.words[team].items():
         if tres in _BUILT_IN or tres in picture.tracked:
             found[tres] = sum(
@@ -219,10 +218,10 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
 
 
 class _Use:
-    """The amounts that a team has, as Slurm counts them.
+    """The amounts that a team uses, as Slurm counts them.
 
-    Evicted jobs are among them, but not for the limit on borrowing: their amounts are for the job that evicts them, not
-    for the next borrower.
+    Evicted jobs count, except for the limit on borrowing: their amounts are for the job that evicts them, not for the
+    next borrower.
     """
 
     def __init__(self, turn: Turn, team: str) -> None:
@@ -242,10 +241,10 @@ class _Use:
         return self._b.get(name, 0) - self._leaving.get(name, 0)
 
     def open_to_own(self, name: Resource, granted: int) -> int:
-        """Return the part of the quota that is not used otherwise, and never less than the use of running jobs."""
+        """Return the limit of `g`: the quota without the use in other QOS, but at least the use in `g`."""
         rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
-        # A QOS' limit takes the place of the account's. So nothing but the two together keeps a team below its ceiling
-        # when an own job and one that borrows (`granted`) start before the next turn.
+        # A QOS' limit replaces the account's. So only the limits of `g` and `b` together keep a team below its ceiling
+        # when a covered job and a borrowing one (`granted`) both start before the next turn.
         return max(self._g.get(name, 0), min(rest, rest + self._may_borrow.get(name, 0) - granted))
 
 
@@ -271,8 +270,8 @@ def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
 
 def _priorities(turn: Turn, borrowers: list[str]) -> dict[str, int]:
     """Return the priority of each `b` by rank: the team that borrowed most is served last, and evicted first."""
-    # evicted jobs still count: without them their team would seem to have borrowed little, and Slurm would preempt
-    # another's jobs in their place
+    # evicted jobs still count: without them, their team would rank as a small borrower, and Slurm would preempt another
+    # team's jobs instead
     ranks = {team: turn.ledger.rank(team, _leaving(turn, team)) for team in borrowers}
     order = sorted((team for team in borrowers if ranks[team] > (0.0, 0.0)), key=lambda t: (ranks[t], t), reverse=True)
     return dict.fromkeys(borrowers, GUARANTEED_PRIORITY - 1) | {team: at for at, team in enumerate(order)}

@@ -1,6 +1,6 @@
-"""Marks: priorities that keep Slurm's preemption away from jobs in `b` that their quota covers by now.
+"""Marks: priorities that keep Slurm's preemption away from jobs that began as borrowers and are covered by now.
 
-A priority that differs from the one that we set, after Slurm showed ours, is a person's: it stays.
+If Slurm showed our priority and then shows another, a person set that one, and it stays.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from steward.policy.quota.turn import Turn
 RETRY_S = 5.0
 SOON_S = 1.0
 TOUCHED_AT_ONCE = 50
-"""How many jobs are moved or marked in one turn; the rest follow in the next turns."""
+"""The most jobs to move or mark in one turn; the others follow in later turns."""
 
 
 def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
@@ -27,7 +27,7 @@ def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
     touched = release_all(draft)
     if not picture.can.marks:
         return touched
-    spared, beyond = _borrowed(turn)
+    spared, beyond = _covered_and_beyond(turn)
     for unit in beyond:
         touched += _unmark(unit, draft)
     above = picture.can.exempt_priority + 1
@@ -40,7 +40,10 @@ def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
 
 
 def release_all(draft: Draft, *teams: str) -> int:
-    """Remove the marks of jobs that wait again or are over, and of all jobs of these teams, whose quotas end."""
+    """Remove the marks of jobs that wait again or are over, and of all jobs of `teams`, whose quotas end.
+
+    Return how many jobs were touched.
+    """
     touched = 0
     for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
@@ -56,8 +59,8 @@ def release_all(draft: Draft, *teams: str) -> int:
     return touched
 
 
-def _borrowed(turn: Turn) -> tuple[list[Unit], list[Unit]]:
-    """Return the running jobs in `b`: those that their quota covers by now, and those beyond it."""
+def _covered_and_beyond(turn: Turn) -> tuple[list[Unit], list[Unit]]:
+    """Return the running jobs in borrowing QOS: those that the quota covers by now, and those beyond it."""
     spared: list[Unit] = []
     beyond: list[Unit] = []
     for team, held in turn.held.items():
@@ -79,7 +82,7 @@ def _mark(unit: Unit, priority: int, draft: Draft) -> int:
             once = f"quota-priority:{job.id}:{job.restarts}:{job.priority}"
             draft.tell("quota.by_hand", text, once=once, level=Level.WARNING, job=job.id)
             return 0
-    # a higher priority that is not ours is left
+    # leave a priority that is high enough already
     if job.priority >= priority:
         return 0
     why = Why(rule="quota.mark", text=f"the quota of {unit.team} covers it by now: it is not evicted")
@@ -103,7 +106,7 @@ def _is_a_persons(job: Job, memory: QuotaJob) -> bool:
 
 def _release(job: Job, memory: QuotaJob, text: str, draft: Draft) -> int:
     """Give the job's priority back to Slurm, unless it is not ours any more; return how many jobs were touched."""
-    # Slurm keeps a priority that was set directly, even over a requeue
+    # without this, Slurm would keep a priority that was set directly, even over a requeue
     if job.priority != memory.marked:
         _remember(job.id, memory.team, None, draft)
         return 0
@@ -113,7 +116,7 @@ def _release(job: Job, memory: QuotaJob, text: str, draft: Draft) -> int:
 
 
 def _remember(id: JobId, team: str, priority: int | None, draft: Draft) -> None:
-    """Remember the mark of a job; None: it has none."""
+    """Remember the priority with which the job is marked; None: it has no mark."""
     memory = draft.quota_jobs.get(id) or QuotaJob(team=team)
     if priority is None and not memory.evictions:
         draft.quota_jobs.pop(id, None)

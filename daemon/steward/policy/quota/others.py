@@ -1,7 +1,8 @@
-"""Accounts without a quota may use what no team owns, by a limit on each.
+"""Limit each account without a quota to the resources that no team owns.
 
-No job evicts their jobs: a team's nodes that they took would be gone for as long as they like. Each may have its
-present use, plus what is neither owned by a team nor used by such an account. A limit that was set by hand stays.
+Such limits are needed because jobs of these accounts are never evicted: a team could not get its nodes back from them.
+Each account may have its present use, plus the resources that are neither owned by a team nor used by such an account.
+A limit that was set by hand stays.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,18 +25,18 @@ _GRES = "gres/gpu"
 
 
 def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[WantedTeam]:
-    """Yield the limits of accounts without a quota."""
+    """Yield the wanted limits of accounts without a quota."""
     if not draft.want.quota.limit_others:
         return
-    tops = _tops(turn, picture)
+    tops = _top_accounts(turn, picture)
     used: dict[str, dict[str, int]] = {}
     for job in draft.seen.jobs.values():
         if job.account in tops and holds_nodes(job):
             mine = used.setdefault(tops[job.account], {})
             for tres, amount in parse_tres(job.allocated or job.requested).items():
                 mine[tres] = mine.get(tres, 0) + amount
-    # an account without running jobs may have all that no team owns, so that limits change only for the few that run
-    # jobs
+    # an account without running jobs gets the whole unowned amount as its limit, so that limits change only for the few
+    # accounts that run jobs
     unowned = {tres: n for tres, n in _unowned(turn, draft).items() if tres == CPU or tres in picture.tracked}
     left = {tres: max(0, n - sum(each.get(tres, 0) for each in used.values())) for tres, n in unowned.items()}
     for account in sorted(set(tops.values())):
@@ -44,23 +45,23 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
         yield WantedTeam(account=account, qos=frozenset(), caps=caps, default_qos="")
 
 
-def _tops(turn: Turn, picture: Accounting) -> Mapping[str, str]:
-    """Return each account without a team, with the highest account above it that is not above a team."""
+def _top_accounts(turn: Turn, picture: Accounting) -> Mapping[str, str]:
+    """Return, for each account without a team, the highest account in its line that is not above a team."""
     above = {name for team in turn.quotas for name in picture.line_of(team)} | {_ROOT}
     found = {}
     for account, record in picture.accounts.items():
         has = picture.of_account(account)
         if account in above or account in turn.teams or has is None or record.organization == ACCOUNT_MARK:
             continue
-        if not any(name.startswith(QOS_PREFIX) for name in has.qos):  # one whose quota just ends
+        if not any(name.startswith(QOS_PREFIX) for name in has.qos):  # not an account whose quota is ending
             found[account] = [name for name in picture.line_of(account) if name not in above][-1]
     return found
 
 
 def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
-    """Return how much no team owns, by TRES."""
+    """Return the amounts that no team owns, by TRES."""
     flavors, total = turn.flavors, dict[str, int]()
-    # CPUs only if no machine type has accelerators: Slurm counts them over all types
+    # CPUs count only if no machine type has accelerators: Slurm's limit is on the CPUs of all types together
     has_gpus = any(flavors.has_gpus(kind) for kind in flavors.present) or bool(flavors.without_type())
     owned: dict[Resource, int] = {}
     for account in turn.ledger.accounts.values():
@@ -87,7 +88,7 @@ def is_limited(account: str, draft: Draft) -> bool:
 
 
 def limited_above(account: str, draft: Draft) -> str:
-    """Return the account, or the one above it, that we limit; empty if there is none."""
+    """Return the account, or else the nearest one above it, that has a limit of ours; empty if there is none."""
     picture = draft.seen.accounting
     line = picture.line_of(account) if picture is not None else ()
     return next((name for name in line if is_limited(name, draft)), "")

@@ -1,8 +1,8 @@
-"""Choose the jobs to evict: from which teams to reclaim, and which of a team's own jobs make room for another.
+"""Choose the jobs to evict: borrowers of other teams, or jobs of the waiting job's own team.
 
-Jobs are taken one by one until there is room; then those that turn out not to be needed are put back. If there is never
-room, none is taken. The room must be on nodes that the waiting job can use: if the next jobs in order leave none there,
-victims are chosen node by node, with the least harm.
+Jobs are taken out of the ledger one by one until there is room; then those that turn out to be needless are put back.
+If there is never room, all are put back. The room must be on nodes that the waiting job can use: if the first jobs in
+order leave none there, victims are chosen node by node, with the least harm.
 """
 
 import heapq
@@ -16,22 +16,22 @@ from steward.policy.quota.ledger import Ledger
 from steward.policy.quota.places import Places, Wish
 from steward.policy.quota.requests import Amounts, Unit
 
-_LOOKED_AT = 8
-"""How many nodes are weighed anew before one is cleared: each clearing changes the share of a team."""
+_WEIGHED_AT_ONCE = 8
+"""How many nodes are weighed again before one is cleared: each clearing changes the share of a team."""
 _Harm = tuple[int, tuple[float, float], int, bool, float, float]
 _On = dict[NodeName, list[Unit]]
 
 
 class Room:
-    """The running units of each team and the ledger with them.
+    """The running units of each team, with the ledger and the nodes that they are counted on.
 
-    Taken units, and those that may not be taken, are out of both and in `gone`.
+    `gone` are the units that were taken, and those that may not be taken; taken units are out of ledger and nodes.
     """
 
     def __init__(
         self, ledger: Ledger, running: Mapping[str, list[Unit]], places: Callable[[], Places] | None = None
     ) -> None:
-        """`places` gives what is free on each node, called once when needed; None: nodes are not known."""
+        """Take the running units; `places` makes the free resources of each node when needed (None: not known)."""
         self.ledger, self._running = ledger, running
         self._make_places = places
         self._places: Places | None = None
@@ -44,7 +44,7 @@ class Room:
         self.gone: set[JobId] = set()
 
     def is_hopeless(self, wish: Wish) -> bool:
-        """Return whether evicting every borrower would not make room for it; worked out once for each request."""
+        """Return whether even evicting every borrower would not make room; worked out once for each wish."""
         if wish not in self._hopeless:
             if self._on is None:
                 self._on = {}
@@ -56,11 +56,11 @@ class Room:
         return self._hopeless[wish]
 
     def excess(self, team: str) -> list[Unit]:
-        """Return the jobs beyond the team's quota, the first to go first."""
+        """Return the team's units beyond its quota, the first to evict first."""
         if team not in self._excess:
             nominal = self.ledger.accounts[team].owned.nominal
-            # the quota covers guaranteed jobs, then those of the highest class, then the oldest; a job that fits only
-            # in part is beyond
+            # the quota covers first jobs in `g`, then those of the highest class, then the oldest; a job that it covers
+            # only in part is beyond it
             covered: dict[Resource, int] = {}
             beyond: list[Unit] = []
             order = sorted(
@@ -74,7 +74,7 @@ class Room:
                         covered[name] = covered.get(name, 0) + amount
                 else:
                     beyond.append(unit)
-            self._excess[team] = sorted(beyond, key=_goes_first)
+            self._excess[team] = sorted(beyond, key=_victim_order)
         return self._excess[team]
 
     def has_lower(self, team: str, weight: int) -> bool:
@@ -82,8 +82,8 @@ class Room:
         return self._lowest.get(team, weight) < weight
 
     def own_lower(self, team: str, weight: int) -> list[Unit]:
-        """Return the team's own running jobs below a class, the first to go first."""
-        return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_goes_first)
+        """Return the team's own running units of lower classes, the first to evict first."""
+        return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_victim_order)
 
     @property
     def knows_nodes(self) -> bool:
@@ -92,7 +92,7 @@ class Room:
 
     @property
     def places(self) -> Places:
-        """Return what is free on each node."""
+        """Return the free resources of each node."""
         if self._places is None:
             assert self._make_places is not None
             self._places = self._make_places()
@@ -113,7 +113,7 @@ class Room:
             self._places.let_go(unit, -1)
 
 
-def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
+def _victim_order(unit: Unit) -> tuple[int, bool, float, int, int]:
     """Return the sort key of victims: the lowest class, then replicas of elastic runs, the newest, the smallest."""
     return unit.weight, not unit.replica, -unit.since, unit.nodes, -unit.id
 
@@ -122,8 +122,8 @@ def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
 class Demand:
     """The demand of a waiting job of a team.
 
-    `lacks` gives what it lacks now, `candidates` the units that may be taken for that, the first to go first. `wish`:
-    the nodes that it needs; None: not known.
+    `lacks` returns the amounts that the job lacks now, `candidates` the units that may be taken for given resources,
+    the first to evict first. `wish` are the nodes that the job needs; None: not known.
     """
 
     team: str
@@ -135,14 +135,11 @@ class Demand:
 
 
 def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) -> list[Unit] | None:
-    """Return the units to evict for a job within its team's quota; None if evicting them makes no room.
-
-    Units are taken again and again from the team with the highest share of what is lacking.
-    """
-    # the job needs free nodes and no more: what others borrowed beyond these is no reason to evict them
+    """Return the units to evict for a job within its team's quota, largest borrowers first; None if none make room."""
+    # the job needs only free nodes: without a lack of nodes, a team's borrowing is no reason to evict its jobs
     if wish is not None and not room.places.has(wish) and room.is_hopeless(wish):
         return None
-    return _taken(
+    return _choose(
         room,
         Demand(
             team=team,
@@ -156,14 +153,14 @@ def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) 
 
 
 def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | None = None) -> list[Unit] | None:
-    """Return the team's own jobs of a lower class to evict, if the team does not borrow more then; else None."""
+    """Return the team's own units of lower classes to evict; None without room, or if the team would borrow more."""
     before = dict(room.ledger.accounts[team].use)
     own = room.own_lower(team, weight)
 
     def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
         return (unit for unit in own if _helps(room, unit, names))
 
-    found = _taken(room, _pushing(room, team, wanted, wish, Reclaimed.IN_TEAM, candidates))
+    found = _choose(room, _demand_with_quotas(room, team, wanted, wish, Reclaimed.IN_TEAM, candidates))
     if found is not None and _borrows_more(room, team, wanted, before):
         put_all_back(room, found)
         return None
@@ -173,18 +170,21 @@ def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | N
 def outrank(
     room: Room, team: str, wanted: Amounts, weight: int, below: int, wish: Wish | None = None
 ) -> list[Unit] | None:
-    """Return jobs to evict for one that would borrow: borrowers of other teams in classes below its own and `below`."""
+    """Return the units to evict for a job that would borrow: other teams' borrowers of lower classes; else None.
+
+    Their class must be below the job's own (`weight`) and below the site's bound (`below`).
+    """
 
     def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
         return (unit for unit in _borrowed(room, team, names) if unit.weight < min(weight, below))
 
-    return _taken(room, _pushing(room, team, wanted, wish, Reclaimed.PRIORITY, candidates))
+    return _choose(room, _demand_with_quotas(room, team, wanted, wish, Reclaimed.PRIORITY, candidates))
 
 
 def even_out(
     room: Room, team: str, wanted: Amounts, started_before: float, wish: Wish | None = None
 ) -> list[Unit] | None:
-    """Return one job to evict, for a job that would borrow, of a team that has borrowed more; None if there is none."""
+    """Return one unit to evict for a job that would borrow, of a team that has borrowed more; None if there is none."""
     after = room.ledger.rank(team, wanted)
 
     def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
@@ -192,14 +192,14 @@ def even_out(
             if room.ledger.rank(unit.team) > after and unit.since <= started_before and not room.gone:
                 yield unit
 
-    found = _taken(room, _pushing(room, team, wanted, wish, Reclaimed.REBALANCE, candidates))
+    found = _choose(room, _demand_with_quotas(room, team, wanted, wish, Reclaimed.REBALANCE, candidates))
     if found is not None and len(found) > 1:
         put_all_back(room, found)
         return None
     return found
 
 
-def _pushing(
+def _demand_with_quotas(
     room: Room,
     team: str,
     wanted: Amounts,
@@ -207,7 +207,7 @@ def _pushing(
     cause: Reclaimed,
     candidates: Callable[[Iterable[Resource]], Iterable[Unit]],
 ) -> Demand:
-    """Return the demand of a job that needs room in the quotas, too."""
+    """Return the demand of a job that needs room in the quotas as well as on nodes."""
     return Demand(
         team=team,
         wanted=wanted,
@@ -218,7 +218,7 @@ def _pushing(
     )
 
 
-def _taken(room: Room, demand: Demand) -> list[Unit] | None:
+def _choose(room: Room, demand: Demand) -> list[Unit] | None:
     """Return the units to evict, already removed from the ledger; None if evicting them makes no room."""
     found, wish = _make_room(room, demand), demand.wish
     if found is None or wish is None or room.places.has(wish):
@@ -243,7 +243,7 @@ def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
 
 
 def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
-    """Take units off the job's nodes, one by one, until a total or the parts of a job have room."""
+    """Take units off the job's nodes, one by one, until the job has room; return the taken units."""
     taken: list[Unit] = []
     for unit in list(demand.candidates(demand.wanted)):
         if room.places.has(wish):
@@ -255,19 +255,19 @@ def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
 
 
 def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
-    """Take units off node after node until the job has its nodes, or no node can be cleared; required nodes first."""
-    places, (on, ways) = room.places, _ways(room, demand, wish)
+    """Clear node after node, required nodes first, until the job has its nodes or no node is left; return the units."""
+    places, (on, ways) = room.places, _nodes_to_clear(room, demand, wish)
     taken: list[Unit] = []
     for node in sorted(wish.required):
         if places.lacks(wish, node):
-            way = _clear(room, wish, node, on, demand.cause)
+            way = _units_to_clear(room, wish, node, on, demand.cause)
             if not way:
                 return taken
             _take_all(room, way)
             taken += way
     while not places.has(wish):
-        first = [heapq.heappop(ways)[1] for _ in range(min(len(ways), _LOOKED_AT))]
-        now = ((_clear(room, wish, node, on, demand.cause), node) for node in first)
+        first = [heapq.heappop(ways)[1] for _ in range(min(len(ways), _WEIGHED_AT_ONCE))]
+        now = ((_units_to_clear(room, wish, node, on, demand.cause), node) for node in first)
         again = sorted((_harm(room, way, places.now), node, way) for way, node in now if way)
         if not again:
             if not ways:
@@ -280,7 +280,7 @@ def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
     return taken
 
 
-def _ways(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
+def _nodes_to_clear(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
     """Return the units on each node that may be taken for the demand, and a heap of nodes to clear."""
     key = demand.cause, demand.team, wish
     if (known := room.ways.get(key)) is None:
@@ -288,7 +288,7 @@ def _ways(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm
         for unit in demand.candidates(demand.wanted):
             for node in {node for job in unit.jobs for node in job.nodes & wish.nodes}:
                 on.setdefault(node, []).append(unit)
-        found = ((_clear(room, wish, node, on, demand.cause), node) for node in on)
+        found = ((_units_to_clear(room, wish, node, on, demand.cause), node) for node in on)
         known = room.ways[key] = on, [(_harm(room, way, room.places.now), node) for way, node in found if way]
         heapq.heapify(known[1])
     return known
@@ -300,8 +300,8 @@ def _take_all(room: Room, units: Iterable[Unit]) -> None:
         room.take(unit)
 
 
-def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) -> list[Unit]:
-    """Return the units that must leave the node for one part of the job; empty if it has room, or gets none."""
+def _units_to_clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) -> list[Unit]:
+    """Return the units that must leave the node so that the job has room there; empty if it has room, or gets none."""
     places, taken = room.places, list[Unit]()
     for unit in on.get(node, ()):
         is_theirs = cause is Reclaimed.IN_TEAM or room.ledger.borrows(unit.team, unit.options[0])
@@ -309,7 +309,7 @@ def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) ->
             room.take(unit)
             taken.append(unit)
     is_clear = not places.lacks(wish, node)
-    # all of them are put back for now
+    # put back the needless ones; then, as this only finds the units, the needed ones, too
     for unit in taken[::-1]:
         room.put_back(unit)
         if is_clear and places.lacks(wish, node):
@@ -321,8 +321,8 @@ def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) ->
 
 def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:
     """Return the harm of an eviction as a sort key."""
-    # the fewest jobs; of the teams that borrowed most, of the lowest class, replicas, the newest; then the fewest lost
-    # hours of accelerators (or CPUs)
+    # least harm: fewest jobs, teams that borrowed most, lowest class, replicas, newest jobs, fewest lost hours of
+    # accelerators (or CPUs)
     least = min(room.ledger.rank(unit.team) for unit in units)
     lost = sum(room.ledger.decisive(unit.options[0]) * max(0.0, now - unit.since) for unit in units)
     return (
@@ -342,7 +342,7 @@ def put_all_back(room: Room, taken: Iterable[Unit]) -> None:
 
 
 def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
-    """Take units one by one until nothing is lacking, without needless ones; None, with none taken, if that fails."""
+    """Take units until nothing is lacking, and return the needed ones; None, with all put back, if that fails."""
     taken: list[Unit] = []
     while short := demand.lacks():
         found = next((unit for unit in demand.candidates(short) if unit.id not in room.gone), None)
@@ -359,7 +359,7 @@ def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
 
 
 def _borrowed(room: Room, team: str, names: Iterable[Resource]) -> Iterator[Unit]:
-    """Yield the jobs of other teams beyond their quotas that have one of the lacking resources."""
+    """Yield other teams' units beyond their quotas that have one of the lacking resources."""
     ledger, short = room.ledger, list(names)
     others = [other for other in ledger.accounts if other != team and ledger.borrows(other)]
     for other in sorted(others, key=lambda each: (ledger.rank(each), each), reverse=True):

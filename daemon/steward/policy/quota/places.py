@@ -1,4 +1,4 @@
-"""The free resources of each node: a sum over the cluster starts no job whose nodes have none of it.
+"""The free resources of each node: a job cannot start on a free sum that is spread over nodes which it cannot use.
 
 Only nodes that a job may use count for it: those of its partition that it does not exclude, with its features and types
 of GRES.
@@ -19,19 +19,20 @@ from steward.policy.quota.planned import PlannedStarts
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
-"""Slurm's default for RealMemory: memory does not bound such a node."""
+"""Slurm's default for RealMemory: on such a node, memory is unlimited."""
 _UNBOUND = 1 << 62
 _ORDERS = 6
-"""In how many orders the parts of a heterogeneous job are tried."""
+"""The most orders in which the parts of a heterogeneous job are tried."""
 _Free = dict[NodeName, dict[Resource, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wish:
-    """The nodes that a job needs: at least `count` of `nodes`, among them `required`, with `each` on every one.
+    """The nodes that a job needs: at least `count` of `nodes`, among them all of `required`, with `each` free on each.
 
-    `total` is needed on at most `most` of them together. `whole`: no other job may be on them. `parts` are those of a
-    heterogeneous job, which need their nodes at once, each its own; only `nodes`, those of any part, count then.
+    `total` must be free on at most `most` of the nodes together (0: any number). `whole`: no other job may be on them.
+    `parts` are the wishes of a heterogeneous job's parts, each on nodes of its own; `nodes` are then the nodes of any
+    part, and the other fields do not count.
     """
 
     count: int
@@ -45,25 +46,25 @@ class Wish:
 
     @property
     def is_by_node(self) -> bool:
-        """Return whether a cleared node helps, whatever the other nodes have."""
+        """Return whether each cleared node helps the job, regardless of its other nodes."""
         return not self.total and not self.parts
 
 
 class Places:
     """The free resources of each usable node.
 
-    Jobs are taken to have the same amount on each of their nodes of one machine type.
+    A running job is assumed to use the same amount on each of its nodes of one machine type.
     """
 
     def __init__(self, draft: Draft, flavors: Flavors, requests: Requests, going: Iterable[JobId]) -> None:
-        """Take the picture; the evicted jobs `going` hold nothing any more."""
+        """Take the picture; the jobs `going`, which are being evicted, count as gone."""
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
         self._of_parts: dict[tuple[JobId, frozenset[NodeName]], Wish | None] = {}
         self._may_use: dict[tuple[object, ...], frozenset[NodeName]] = {}
         """For each request: the nodes on which Slurm may start a job."""
-        self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
+        self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
         accounting = draft.seen.accounting
         backfill_s = accounting.can.backfill_s if accounting is not None else 0.0
         self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now, backfill_s, self.may_use)
@@ -71,16 +72,16 @@ class Places:
         self._changed: list[NodeName] = []
         """The nodes whose free resources changed, in order."""
         self._rooms: dict[Wish, tuple[int, dict[NodeName, int]]] = {}
-        """For each wish: the number of changes that it has seen, and the nodes with room for it."""
+        """For each wish: how many changes were considered, and the nodes with room for it."""
         gone = frozenset(going)
         for job in draft.seen.jobs.values():
             if job.nodes and holds_nodes(job) and (job.het_job_id or job.id) not in gone:
                 self._hold(job.nodes, self._requests.used((job,)), 1)
         self._changed.clear()
         self._at_first = {name: dict(has) for name, has in self._free.items()}
-        """Before anything was promised in this turn."""
+        """The free resources before any were promised in this turn."""
 
-    def _of_node(self, name: NodeName) -> Mapping[Resource, int]:
+    def _resources_of(self, name: NodeName) -> Mapping[Resource, int]:
         """Return the resources of a node."""
         has = self._flavors.of_node(name)
         if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB:
@@ -92,21 +93,20 @@ class Places:
     ) -> Wish | None:
         """Return the nodes that a waiting unit needs; None if nodes do not decide whether it starts.
 
-        `gets_room`: whether a job that waits gets room in this turn.
+        `gets_room` tells whether a waiting job gets room in this turn.
         """
-        # it waits for nodes of a reservation
         if unit.apart:
-            return None
+            return None  # the unit waits for reserved nodes
         if len(unit.jobs) > 1:
             return self._wish_of_parts(unit, gets_room)
-        return self._wish_of(unit.jobs[0], asked, size, self.plans.kept_from(unit.jobs[0], gets_room))
+        return self._wish_of_job(unit.jobs[0], asked, size, self.plans.kept_from(unit.jobs[0], gets_room))
 
     def _wish_of_parts(self, unit: Unit, gets_room: Callable[[JobId], bool]) -> Wish | None:
         """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
         kept = self.plans.kept_from(unit.jobs[0], gets_room)
         if (unit.id, kept) not in self._of_parts:
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
-            found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts, 0, kept))]
+            found = [wish for job, amounts in asked if (wish := self._wish_of_job(job, amounts, 0, kept))]
             parts = sorted(found, key=lambda w: (len(w.nodes), -max(w.each.values(), default=0)))
             nodes = frozenset[NodeName]().union(*(wish.nodes for wish in parts))
             is_known = len(parts) == len(unit.jobs)
@@ -114,15 +114,17 @@ class Places:
             self._of_parts[unit.id, kept] = wish
         return self._of_parts[unit.id, kept]
 
-    def _wish_of(self, job: Job, asked: Amounts, size: int = 0, kept: frozenset[NodeName] = frozenset()) -> Wish | None:
+    def _wish_of_job(
+        self, job: Job, asked: Amounts, size: int = 0, kept: frozenset[NodeName] = frozenset()
+    ) -> Wish | None:
         """Return the nodes that one job needs; None if nodes do not decide."""
         count, without = size or max(job.node_count, 1), job.excluded | kept
         key = id(asked), count, job.partition, without, job.required, job.features, job.exclusive, job.requested
         if key not in self._wishes:
-            self._wishes[key] = self._wish(job, asked, count, without)
+            self._wishes[key] = self._work_out_wish(job, asked, count, without)
         return self._wishes[key]
 
-    def _wish(self, job: Job, asked: Amounts, count: int, without: frozenset[NodeName]) -> Wish | None:
+    def _work_out_wish(self, job: Job, asked: Amounts, count: int, without: frozenset[NodeName]) -> Wish | None:
         """Work out the nodes that one job needs; None if nodes do not decide."""
         kinds = {machine_type_of(name) for name in asked}
         if len(kinds) != 1:
@@ -164,37 +166,37 @@ class Places:
                 self._draft.wake(by)
 
     def has(self, wish: Wish) -> bool:
-        """Return whether the job has room on its nodes now."""
+        """Return whether the nodes have room for the job now."""
         if wish.parts:
-            return self._at_once(wish, self._free) is not None
-        return self._is_met(wish, self._room_for(wish), self._free)
+            return self._left_by_parts(wish, self._free) is not None
+        return self._is_met(wish, self._nodes_with_room(wish), self._free)
 
-    def _at_once(self, wish: Wish, free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
-        """Return what is left on the nodes if all parts find room in some order; None if they do not."""
+    def _left_by_parts(self, wish: Wish, free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
+        """Return what stays free on the nodes if all parts find room in some order; None if they do not."""
         orders = islice(permutations(wish.parts), _ORDERS)
-        return next((left for order in orders if (left := self._one_by_one(order, free)) is not None), None)
+        return next((left for order in orders if (left := self._left_in_order(order, free)) is not None), None)
 
-    def _one_by_one(self, parts: Iterable[Wish], free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
-        """Return what is left on the nodes if the parts find room in this order; None if they do not."""
+    def _left_in_order(self, parts: Iterable[Wish], free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
+        """Return what stays free on the nodes if the parts find room in this order; None if they do not."""
         left: _Free = {}
         for part in parts:
-            # Slurm gives no part a node of another one (backfill.c, _het_job_start_now, 22.05 to 26.05).
-            room = {n: _room(part, free[n]) for n in part.nodes - left.keys() if self._suits(part, n, free[n])}
+            # Slurm never gives two parts the same node (backfill.c, _het_job_start_now, 22.05 to 26.05).
+            room = {n: _free_amount(part, free[n]) for n in part.nodes - left.keys() if self._suits(part, n, free[n])}
             if not self._is_met(part, room, free):
                 return None
-            left.update(self._taken(part, _fullest_first(part, room), free))
+            left.update(self._left_by_job(part, _fullest_first(part, room), free))
         return left
 
     def had(self, wish: Wish) -> bool:
-        """Whether it would have its nodes if none were promised to others in this turn."""
+        """Return whether the job would have room if no nodes were promised to others in this turn."""
         if wish.parts:
-            return self._at_once(wish, self._at_first) is not None
+            return self._left_by_parts(wish, self._at_first) is not None
         nodes = [node for node in wish.nodes if self._suits(wish, node, self._at_first[node])]
         return self._is_met(wish, nodes, self._at_first)
 
     def having_room(self, wish: Wish) -> frozenset[NodeName]:
         """Return the nodes on which the job has room now."""
-        return frozenset(self._room_for(wish))
+        return frozenset(self._nodes_with_room(wish))
 
     def could(self, wish: Wish, without: Mapping[NodeName, Iterable[Unit]]) -> bool:
         """Return whether the job would have room if these units left their nodes."""
@@ -202,11 +204,11 @@ class Places:
         for node in wish.nodes:
             free[node] = has = dict(self._free[node])
             for unit in without.get(node, ()):
-                # at most: as if all that the units have were on this node
+                # an upper bound: as if all resources of the unit were on this node
                 for what, amount in unit.options[0].items():
                     has[what] = has.get(what, 0) + amount
         if wish.parts:
-            return self._at_once(wish, free) is not None
+            return self._left_by_parts(wish, free) is not None
         return self._is_met(wish, [node for node in wish.nodes if self._suits(wish, node, free[node])], free)
 
     def _is_met(self, wish: Wish, nodes: Collection[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]) -> bool:
@@ -220,52 +222,53 @@ class Places:
         )
 
     def _suits(self, wish: Wish, node: NodeName, free: Mapping[Resource, int]) -> bool:
-        """Return whether the node has enough free for one part of the job."""
+        """Return whether the node has enough free for the job's share of one node."""
         return all(free.get(name, 0) >= amount for name, amount in wish.each.items()) and (
             not wish.whole or self._is_empty(node, free)
         )
 
     def _is_empty(self, node: NodeName, free: Mapping[Resource, int]) -> bool:
         """Return whether no job is on the node."""
-        # every job has a CPU
+        # every job uses at least one CPU
         cpus = resource(self._flavors.type_of[node], CPU)
         return free.get(cpus, 0) >= self._whole[node].get(cpus, 0)
 
-    def _room_for(self, wish: Wish) -> Mapping[NodeName, int]:
-        """Return the nodes with room for the job, and how much is free there; test only changed nodes again."""
+    def _nodes_with_room(self, wish: Wish) -> Mapping[NodeName, int]:
+        """Return the nodes with room for the job, and how much is free on each."""
+        # only nodes that changed since the last call are tested again
         at, found = self._rooms.get(wish, (0, {}))
         if wish not in self._rooms or at < len(self._changed):
             for name in wish.nodes if wish not in self._rooms else wish.nodes.intersection(self._changed[at:]):
                 free = self._free[name]
                 if self._suits(wish, name, free):
-                    found[name] = _room(wish, free)
+                    found[name] = _free_amount(wish, free)
                 else:
                     found.pop(name, None)
             self._rooms[wish] = len(self._changed), found
         return found
 
     def lacks(self, wish: Wish, node: NodeName) -> frozenset[Resource]:
-        """Return the resources that are too scarce on this node for its part of the job."""
+        """Return the resources of which the node has too little free for the job's share of one node."""
         free = self._free[node]
         if wish.whole and not self._is_empty(node, free):
             return frozenset(self._whole[node])
         return frozenset(name for name, amount in wish.each.items() if free.get(name, 0) < amount)
 
     def take(self, wish: Wish) -> None:
-        """Place the job where Slurm would start it: on the fullest nodes with room; nowhere without room."""
+        """Place the job where Slurm would start it: on the fullest nodes with room; do nothing without room."""
         if wish.parts:
-            left = self._at_once(wish, self._free) or {}
+            left = self._left_by_parts(wish, self._free) or {}
         elif self.has(wish):
-            left = dict(self._taken(wish, _fullest_first(wish, self._room_for(wish)), self._free))
+            left = dict(self._left_by_job(wish, _fullest_first(wish, self._nodes_with_room(wish)), self._free))
         else:
             return
         self._free.update(left)
         self._changed += left
 
-    def _taken(
+    def _left_by_job(
         self, wish: Wish, order: Sequence[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]
     ) -> Iterator[tuple[NodeName, dict[Resource, int]]]:
-        """Yield what the job leaves on each of its nodes."""
+        """Yield what the job leaves free on each of its nodes."""
         left = dict(wish.total)
         for name in order if left else order[: wish.count]:
             found = dict(free[name])
@@ -284,14 +287,16 @@ class Places:
 
     def _hold(self, nodes: frozenset[NodeName], amounts: Amounts, times: int) -> None:
         """Count the amounts as held on the nodes."""
-        for name, part in self._parts(nodes, amounts):
+        for name, part in self._split_over_nodes(nodes, amounts):
             free = self._free.get(name)
             if free is not None:
                 self._changed.append(name)
                 for what, amount in part.items():
                     free[what] = free.get(what, 0) - amount * times
 
-    def _parts(self, nodes: frozenset[NodeName], amounts: Amounts) -> Iterator[tuple[NodeName, Mapping[Resource, int]]]:
+    def _split_over_nodes(
+        self, nodes: frozenset[NodeName], amounts: Amounts
+    ) -> Iterator[tuple[NodeName, Mapping[Resource, int]]]:
         """Yield the part of the amounts on each node."""
         of: dict[str, list[NodeName]] = {}
         for name in nodes:
@@ -302,8 +307,8 @@ class Places:
                 yield name, mine
 
 
-def _room(wish: Wish, free: Mapping[Resource, int]) -> int:
-    """Return how much is free, over the wanted resources."""
+def _free_amount(wish: Wish, free: Mapping[Resource, int]) -> int:
+    """Return the sum of the free amounts of the wanted resources."""
     return sum(free.get(what, 0) for what in wish.each)
 
 

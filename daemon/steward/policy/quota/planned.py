@@ -1,6 +1,6 @@
-"""The nodes that Slurm's backfill keeps for jobs that come first.
+"""The nodes that Slurm's backfill plans to use for jobs that come first.
 
-Slurm starts no other job there that would not be over by then: an eviction for such a job is in vain.
+Slurm starts no later job there that would still run at the planned start: an eviction for such a job is in vain.
 """
 
 from bisect import insort
@@ -11,14 +11,14 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 
 _READ_S = 5.0
-"""How long after backfill's look its plan may be read."""
+"""How long after backfill's pass its plan may be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstJob:
     """A waiting job that comes first, and the nodes that Slurm keeps for it.
 
-    `start`: the planned one; None: backfill has not looked at the job, and may keep any of the nodes.
+    `start` is the planned start (Unix s); None: backfill has not looked at the job, and may keep any of the nodes.
     """
 
     job: Job
@@ -35,42 +35,40 @@ class PlannedStarts:
     def __init__(
         self, jobs: Iterable[Job], now: float, backfill_s: float, may_use: Callable[[Job], frozenset[NodeName]]
     ) -> None:
-        """`backfill_s`: the interval of backfill; 0: backfill is off."""
+        """Take the jobs of a picture; `backfill_s` is the interval of backfill (0: backfill is off)."""
         self._now, self._backfill_s, self._may_use = now, backfill_s, may_use
         self._first: list[FirstJob] = []
         self._new: dict[tuple[str, frozenset[NodeName]], tuple[int, int]] = {}
-        """For equal new jobs without room: the place in Slurm's order of the first."""
+        """For equal new jobs without room: the first one's place in Slurm's order."""
         self._kept: dict[tuple[JobId, ...], frozenset[NodeName]] = {}
         for job in jobs:
             if job.is_pending and job.planned and job.started:
                 self._first.append(FirstJob(job=job, nodes=job.planned, start=job.started))
             elif job.is_pending and job.reason == "Resources" and self.looked_at(job) is not None:
                 self._first.append(FirstJob(job=job, nodes=may_use(job)))
-        self._first.sort(key=_place)
+        self._first.sort(key=_place_in_order)
 
     def looked_at(self, job: Job) -> float | None:
-        """Return by when backfill looks at a new job for the first time; None: it has, or that is not known."""
+        """Return by when backfill will have looked at a new job (Unix s); None: it has already, or it is not known."""
         if not self._backfill_s or job.eligible is None or job.planned:
             return None
         by = job.eligible + self._backfill_s + _READ_S
         return by if job.eligible <= self._now < by else None
 
     def add(self, job: Job) -> None:
-        """Add a new job for which no room was found; its limits let it start."""
+        """Add a new job that its limits let start, but for which no room was found."""
         key, order = (job.partition, self._may_use(job)), _order(job)
         known = self._new.get(key)
-        if known is None or order < known:  # the first of equal jobs keeps all that the others would
+        if known is None or order < known:  # equal jobs keep the same nodes: only the first one counts
             self._new[key] = order
-            insort(self._first, FirstJob(job=job, nodes=key[1]), key=_place)
+            insort(self._first, FirstJob(job=job, nodes=key[1]), key=_place_in_order)
 
     def before(self, job: Job, gets_room: Callable[[JobId], bool]) -> Iterator[FirstJob]:
-        """Return the jobs of its partition that come before this one, start before its end, and get no room now.
-
-        Jobs of other partitions do not count: it is not known whether they come first.
-        """
+        """Yield the jobs of its partition that come before this one, start before its end, and get no room now."""
+        # jobs of other partitions do not count: their place in Slurm's order is not known
         over = self._now + (job.time_limit_s if job.time_limit_s is not None else float("inf"))
         for first in self._first:
-            if _place(first) >= _order(job):
+            if _place_in_order(first) >= _order(job):
                 return
             leader, partitions = first.job.het_job_id or first.job.id, first.job.partitions
             if (first.start or self._now) < over and not gets_room(leader) and set(partitions) & set(job.partitions):
@@ -87,7 +85,7 @@ class PlannedStarts:
         return self._kept[key]
 
 
-def _place(first: FirstJob) -> tuple[int, int]:
+def _place_in_order(first: FirstJob) -> tuple[int, int]:
     """Return the place of a job in Slurm's order."""
     return _order(first.job)
 

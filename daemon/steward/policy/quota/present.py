@@ -1,6 +1,6 @@
 """The jobs of a picture by team, as quotas count them.
 
-A team without a changed job keeps its result of the plan before: a turn costs only what changed.
+For a team without a changed job, the result of the last plan is reused.
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from steward.policy.quota.requests import Requests, Unit, add, holds_nodes, is_r
 from steward.policy.traits import OfAccount, Trait
 
 IsReady = Callable[[Job, str], bool]
-"""Tells, for a job and its team, whether it would run now if there were room."""
+"""Whether a job of a team would run now if there were room."""
 
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """The sums of what running units have, evicted ones included, by the QOS in which Slurm counts them.
+    """The amounts of running units, including evicted ones, summed by the QOS in which Slurm counts them.
 
-    `away` is on nodes that take no jobs; `borrowers` are the units that borrowed.
+    `away` is the part on nodes that take no jobs; `borrowers` are the units in the QOS for borrowing.
     """
 
     guaranteed: dict[Resource, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Held:
 
     @property
     def parts(self) -> tuple[dict[Resource, int], ...]:
-        """Return all sums."""
+        """Return the sums of all QOS."""
         return self.guaranteed, self.borrowed, self.other
 
     @staticmethod
@@ -54,7 +54,7 @@ class Held:
 class TeamJobs:
     """The units of a team, or of an account without a team.
 
-    `later` may become ready in any turn as time passes; other waiting jobs only when their records change.
+    `ready` units would run if there were room; `later` units may become ready just by the passing of time.
     """
 
     stamps: tuple[object, ...]
@@ -68,8 +68,8 @@ class TeamJobs:
 class Present:
     """The jobs of all teams.
 
-    `running` and `held` have each team with running jobs; `homeless` is what jobs of no team have. `waiting` are the
-    units that would run if there were room.
+    `running` and `held` have each team with running jobs; `homeless` are the amounts of jobs without a team. `waiting`
+    are the units that would run if there were room.
     """
 
     running: Mapping[str, list[Unit]]
@@ -79,17 +79,17 @@ class Present:
 
 
 def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run: IsReady) -> Present:
-    """Return the jobs that quotas are about; `teams` are by account."""
+    """Return the jobs that quotas count; `teams` are by account."""
     known, requests.kept = requests.kept, {}
     running: dict[str, list[Unit]] = {}
     held: dict[str, Held] = {}
     homeless: list[Held] = []
     waiting: list[Unit] = []
-    for key, traits in sorted(_traits(draft, teams).items()):
+    for key, traits in sorted(_accounts_by_team(draft, teams).items()):
         mine: TeamJobs | None = known.get(key)
         stamps = tuple(map(draft.ground.jobs.stamp, traits))
         if mine is None or mine.stamps != stamps:
-            mine = _made(mine, stamps, traits, draft, requests, teams)
+            mine = _team_jobs(mine, stamps, traits, draft, requests, teams)
         requests.kept[key], (team, _) = mine, key
         if not team:
             homeless.append(mine.held)
@@ -107,10 +107,10 @@ def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run:
             homeless.append(Held.of((unit,)))
     of_teams = ((job, teams.get(job.account)) for job in parts)
     waiting += requests.units([job for job, team in of_teams if team is not None and may_run(job, team)], teams)
-    return Present(running=running, held=held, homeless=homeless, waiting=_at_once(waiting, running))
+    return Present(running=running, held=held, homeless=homeless, waiting=_within_array_limits(waiting, running))
 
 
-def _at_once(waiting: list[Unit], running: Mapping[str, list[Unit]]) -> list[Unit]:
+def _within_array_limits(waiting: list[Unit], running: Mapping[str, list[Unit]]) -> list[Unit]:
     """Return the waiting units without array tasks that must wait for their array's limit (`--array=0-9%2`)."""
     if not any(unit.jobs[0].most_tasks for unit in waiting):
         return waiting
@@ -124,8 +124,8 @@ def _at_once(waiting: list[Unit], running: Mapping[str, list[Unit]]) -> list[Uni
     return found
 
 
-def _traits(draft: Draft, teams: Mapping[str, str]) -> dict[tuple[str, str], list[OfAccount]]:
-    """Return the accounts that have jobs, by team, or by themselves without a team."""
+def _accounts_by_team(draft: Draft, teams: Mapping[str, str]) -> dict[tuple[str, str], list[OfAccount]]:
+    """Return the accounts that have jobs, by (team, ""); an account without a team by ("", account)."""
     found: dict[tuple[str, str], list[OfAccount]] = {}
     for trait in draft.ground.jobs.kinds(OfAccount):
         team = teams.get(trait.account, "")
@@ -133,7 +133,7 @@ def _traits(draft: Draft, teams: Mapping[str, str]) -> dict[tuple[str, str], lis
     return {key: sorted(traits) for key, traits in found.items()}
 
 
-def _made(
+def _team_jobs(
     before: TeamJobs | None,
     stamps: tuple[object, ...],
     traits: list[OfAccount],

@@ -1,4 +1,4 @@
-"""The requests of jobs as quotas count them: a unit is a job, a heterogeneous job or waiting tasks of an array."""
+"""The requests of jobs as quotas count them, by unit: a job, a heterogeneous job, or waiting tasks of an array."""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from steward.policy.quota.flavors import Flavors
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([^\s,;]+)")
-_READY = frozenset({"", "None", "Resources", "Priority"})
-"""Slurm's reasons of jobs that would run if nodes were free."""
+_WAITS_FOR_NODES = frozenset({"", "None", "Resources", "Priority"})
+"""Slurm's reasons for jobs that would run if nodes were free."""
 _LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
-"""Slurm's reasons of jobs that a limit of the kinds which we write holds up.
+"""Slurm's reasons for jobs that a limit of a kind that we write holds up.
 
 Other limits (of jobs, minutes, users) are the site's: nodes reclaimed for such a job would stay idle.
 """
@@ -34,15 +34,15 @@ Amounts = Mapping[Resource, int]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Unit:
-    """A job, or jobs, started and evicted as a whole. Never changed; not frozen, because a turn makes one for each job.
+    """One or more jobs that are started and evicted as a whole. Never changed; not frozen only for speed.
 
-    `team` is empty for a job of no team. `options` is what it uses: one for a running job; for a waiting one, one for
-    each machine type on which it may run. `count` is how many equal tasks of an array it stands for, `sizes` the node
-    counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
-    started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is the part of its
-    one option on nodes that take no jobs: an eviction does not free that. `replica`: it adds nodes to an elastic run,
-    so it only ever borrows, and is evicted before whole jobs. `apart`: it waits for reserved nodes, which belong to no
-    team: quotas bound it, but no job is evicted for it.
+    `team` is empty for a job of no team. `options` are the amounts: one option of a running job; of a waiting job, one
+    for each machine type on which it may run. `count` is the number of equal array tasks, `sizes` are the node counts
+    that the job accepts, the smallest first; `options` are for the smallest. `since` is the time of submission, or of
+    the start (Unix s). `weight` is that of the priority class; -1, below all, without a class. `away` is the part of a
+    running job's amounts on nodes that take no jobs: an eviction does not free it. `replica`: the job adds nodes to an
+    elastic run, so it always borrows, and is evicted before whole jobs. `apart`: the job waits for reserved nodes,
+    which belong to no team: quotas limit it, but no job is evicted for it.
     """
 
     id: JobId
@@ -64,50 +64,50 @@ class Unit:
 
     @property
     def is_guaranteed(self) -> bool:
-        """Return whether Slurm counts it as covered by its team's quota."""
+        """Return whether Slurm counts the unit as covered by its team's quota."""
         return self.jobs[0].qos.partition(",")[0] == guaranteed_qos(self.team)
 
     @property
     def is_borrowed(self) -> bool:
-        """Return whether Slurm counts it as borrowed."""
+        """Return whether Slurm counts the unit as borrowing."""
         return self.jobs[0].qos.partition(",")[0] == borrowed_qos(self.team)
 
     @property
     def nodes(self) -> int:
-        """Return its number of nodes."""
+        """Return the number of nodes of all jobs of the unit."""
         return sum(max(job.node_count, len(job.nodes)) for job in self.jobs)
 
 
-def _none_yet() -> "list[Requests]":
+def _no_requests() -> "list[Requests]":
     return []
 
 
 class Requests:
-    """Turns jobs into units. Equal requests are worked out once; results are `kept` from turn to turn."""
+    """A maker of units from jobs, with results that are kept from turn to turn."""
 
     def __init__(self, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> None:
-        """`borrowers` are the teams with a QOS for borrowing."""
+        """Take the machine types and the priority classes; `borrowers` are the teams with a QOS for borrowing."""
         self.flavors, self._borrowers = flavors, borrowers
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
-        """Results made from the units: dropped when the units would differ."""
+        """Results made from the units by `present`; dropped when the inputs of the units change."""
         self._asked: dict[tuple[str, str, int, bool], tuple[Amounts, ...]] = {}
-        self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
+        self._used: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
     def of(cls, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> "Requests":
         """Reuse the last plan's requests if their inputs are unchanged."""
-        known = draft.ground.once(_none_yet, ())
+        known = draft.ground.once(_no_requests, ())
         found = Requests(flavors, scheduler, borrowers)
         for last in known:
-            if last._is_like(found):
+            if last._has_same_inputs(found):
                 found.kept = last.kept
-                if len(last._asked) + len(last._had) < _MOST_KNOWN:
-                    found._asked, found._had = last._asked, last._had
+                if len(last._asked) + len(last._used) < _MOST_KNOWN:
+                    found._asked, found._used = last._asked, last._used
         known[:] = [found]
         return found
 
-    def _is_like(self, other: "Requests") -> bool:
+    def _has_same_inputs(self, other: "Requests") -> bool:
         """Return whether the inputs are the same."""
         rest = self._weights, self._borrowers
         return rest == (other._weights, other._borrowers) and self.flavors.is_like(other.flavors)
@@ -132,7 +132,7 @@ class Requests:
         """Return the unit of these jobs."""
         first, is_one = jobs[0], len(jobs) == 1
         is_here = holds_nodes(first)
-        options = (self.used(jobs),) if is_here else self._options(jobs)
+        options = (self.used(jobs),) if is_here else self._options_of(jobs)
         return Unit(
             id=id,
             jobs=jobs,
@@ -149,26 +149,26 @@ class Requests:
 
     def _is_for_each_node(self, job: Job, options: tuple[Amounts, ...]) -> bool:
         """Return whether the request grows with the number of nodes."""
-        # more than the fewest nodes can hold is a total over more of them, whatever Slurm says
+        # a request that the fewest nodes cannot hold is a total over more nodes, whatever Slurm says
         most, count = self.flavors.largest, max(job.node_count, 1)
         return not job.is_total and any(
             all(amount <= most.get(name, amount) * count for name, amount in each.items()) for each in options
         )
 
     def weight(self, job: Job) -> int:
-        """Return the weight of the job's priority class; -1 if it has none that is known."""
+        """Return the weight of the job's priority class; -1 without a known class."""
         return self._weights.get(class_of(job), -1)
 
     def used(self, jobs: Iterable[Job]) -> Amounts:
-        """Return the resources of running jobs, by the machine types of their nodes; equal ones are the same object."""
+        """Return the resources of running jobs, by the machine types of their nodes; equal ones are one object."""
         found: list[Amounts] = []
         for job in jobs:
             count = len(job.nodes)
             kinds = frozenset(self.flavors.type_of.get(node, "") for node in job.nodes)
             key = job.allocated or job.requested, kinds, count if len(kinds) > 1 else 0
-            if key not in self._had or len(kinds) > 1:
-                self._had[key] = self._split(parse_tres(key[0]), job)
-            found.append(self._had[key])
+            if key not in self._used or len(kinds) > 1:
+                self._used[key] = self._split(parse_tres(key[0]), job)
+            found.append(self._used[key])
         return _sum(found)
 
     def _away(self, jobs: Iterable[Job]) -> Amounts | None:
@@ -181,21 +181,21 @@ class Requests:
         return _sum(found) if found else None
 
     def _split(self, tres: Mapping[str, int], job: Job) -> Amounts:
-        """Return the amounts split over the machine types of the job's nodes; accelerators over types with any."""
+        """Return the amounts split over the machine types of the job's nodes; accelerators only over types with any."""
         of: dict[str, int] = {}
         for node in job.nodes:
             kind = self.flavors.type_of.get(node, "")
             of[kind] = of.get(kind, 0) + 1
         with_gpus = {kind: n for kind, n in of.items() if kind and self.flavors.has_gpus(kind)} or of
         found: dict[Resource, int] = {}
-        for unit, amount in _kinds(tres).items():
+        for unit, amount in _by_kind(tres).items():
             among = with_gpus if unit.startswith(GPU) else of
-            for kind, part in _parts(amount, among).items():
+            for kind, part in _split_by_weight(amount, among).items():
                 if kind and part:
                     found[resource(kind, unit)] = part
         return found
 
-    def _options(self, jobs: tuple[Job, ...]) -> tuple[Amounts, ...]:
+    def _options_of(self, jobs: tuple[Job, ...]) -> tuple[Amounts, ...]:
         """Return the options of waiting jobs."""
         if len(jobs) == 1:
             return self.asks(jobs[0])
@@ -203,15 +203,15 @@ class Requests:
         return (_sum([options[0] for options in each if options]),) if all(each) else ()
 
     def asks(self, job: Job) -> tuple[Amounts, ...]:
-        """Return what one waiting job would use on each machine type on which it may run."""
+        """Return the amounts that one waiting job would use on each machine type on which it may run."""
         key = job.requested, job.partition, job.exclusive and job.node_count, job.memory_per_cpu
         if key not in self._asked:
             tres = parse_tres(job.requested)
-            kinds = _kinds(tres)
+            kinds = _by_kind(tres)
             typed = [name.removeprefix(_TYPED) for name in tres if name.startswith(_TYPED)]
             wants_gpus = any(kind.startswith(GPU) and amount for kind, amount in kinds.items())
             self._asked[key] = tuple(
-                self._of_machines(
+                self._as_slurm_counts(
                     {resource(each, kind): amount for kind, amount in kinds.items() if amount and each}, job
                 )
                 for each in self.flavors.types_of(job.partition)
@@ -219,10 +219,10 @@ class Requests:
             )
         return self._asked[key]
 
-    def _of_machines(self, asked: Amounts, job: Job) -> Amounts:
+    def _as_slurm_counts(self, asked: Amounts, job: Job) -> Amounts:
         """Return the amounts as Slurm counts them.
 
-        For an exclusive job these are all CPUs and accelerators of its machines, and its memory for each CPU.
+        An exclusive job uses all CPUs and accelerators of its nodes, and memory for all CPUs if it asks for it by CPU.
         """
         if not job.exclusive or job.is_total:
             return asked
@@ -238,7 +238,7 @@ class Requests:
         return found
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
-        """Return whether the job's accelerators are of this machine type."""
+        """Return whether the job may run on this machine type, by the types of its accelerators."""
         if not wants_gpus or not kind:
             return not wants_gpus
         whole = [name for name in typed if not profile_of(name)]
@@ -260,7 +260,7 @@ def _are_same(known: Sequence[Job], found: Sequence[Job]) -> bool:
 
 
 def sizes(job: Job) -> tuple[int, ...]:
-    """Return the node counts that a waiting job takes, the smallest first; empty if it takes just one."""
+    """Return the node counts that a waiting job accepts, the smallest first; empty if it accepts only one."""
     if job.node_sizes:
         found = {n for word in job.node_sizes.split(",") for n in _range(word)}
         return tuple(sorted(found)) if len(found) > 1 else ()
@@ -283,12 +283,12 @@ def holds_nodes(job: Job) -> bool:
 
 
 def is_ready(job: Job, now: float, team: str) -> bool:
-    """Return whether the job would run if nodes, limits and our QOS allowed it: no hold, begin time or other job."""
+    """Return whether the job would run if nodes, limits and QOS allowed it: no hold, begin time or dependency."""
     return (
         job.is_pending
         and not job.is_completing
         and (job.eligible or 0.0) <= now
-        and (job.reason in _READY or _is_limited(job) or _is_astray(job, team))
+        and (job.reason in _WAITS_FOR_NODES or _is_limited(job) or _is_of_another_team(job, team))
     )
 
 
@@ -297,25 +297,25 @@ def _is_limited(job: Job) -> bool:
     if job.reason == "JobArrayTaskLimit":
         return job.most_tasks > 0
     if job.reason.startswith("QOS") and QOS_PREFIX not in job.qos:
-        return False  # the limit of another QOS, which its user chose
+        return False  # a limit of another QOS, which the job's user chose
     return _LIMITED.fullmatch(job.reason) is not None
 
 
 def may_be_ready_later(job: Job, now: float) -> bool:
     """Return whether the job may become ready as time passes."""
-    # Slurm's delay after a requeue does not count if we hurry the job; a job that waits for reserved nodes may be the
-    # one for which we keep them
+    # we may nudge a job out of Slurm's delay after a requeue; a job that waits for reserved nodes may be the job for
+    # which we keep them
     return job.reason in ("BeginTime", "ReqNodeNotAvail") or (job.eligible or 0.0) > now
 
 
-def _is_astray(job: Job, team: str) -> bool:
-    """Return whether the job's user moved it to another team while it waited, so that its QOS is the first team's."""
+def _is_of_another_team(job: Job, team: str) -> bool:
+    """Return whether the waiting job's user moved it to another team, so that it still has the first team's QOS."""
     teams = {team_of_qos(name) for name in job.qos.split(",")} - {""}
     return job.reason == "InvalidQOS" and bool(teams) and team not in teams
 
 
-def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
-    """Return the amounts by our own kinds: a MIG slice is no whole accelerator."""
+def _by_kind(tres: Mapping[str, int]) -> dict[str, int]:
+    """Return the amounts by our own kinds, which count MIG slices apart from whole accelerators."""
     mig: dict[str, int] = {}
     for name, amount in tres.items():
         if name.startswith(_TYPED) and (profile := profile_of(name.removeprefix(_TYPED))):
@@ -326,7 +326,7 @@ def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
     return found | {f"{GPU}:{name}": amount for name, amount in mig.items()}
 
 
-def _parts(amount: int, among: Mapping[str, int]) -> dict[str, int]:
+def _split_by_weight(amount: int, among: Mapping[str, int]) -> dict[str, int]:
     """Return an amount split by weight; the remainder goes to the first."""
     total = sum(among.values())
     if not total:

@@ -1,4 +1,4 @@
-"""One turn: the teams' jobs and the rulings on them, the same for the plan, the tables and `explain`."""
+"""One turn of quotas: the teams' jobs and the rulings on them, for the plan as well as for the tables and `explain`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 delays a requeued job by 121 s."""
 REBALANCE_AFTER_S = 600.0
-"""A job is evicted for a fairer share only after it ran this long, and one within this time."""
+"""A job is evicted for a fairer share only after it ran this long, and only one job within this time."""
 ASKED_S = 10.0
-"""How long an answer of Slurm's counts."""
+"""How long an answer of Slurm's test of a start counts."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """One turn. `running` has each team's units, with those that are already being evicted (`going`)."""
+    """The jobs and rulings of one turn. `running` are each team's units, including those being evicted (`going`)."""
 
     quotas: Mapping[str, ComputeQuota]
     """The quotas in force, by team."""
@@ -40,22 +40,22 @@ class Turn:
     room: Room
     running: Mapping[str, list[Unit]]
     held: Mapping[str, Held]
-    """The amounts that teams hold in all."""
+    """The amounts that each team's running units hold."""
     going: frozenset[JobId]
     rulings: Mapping[JobId, UnitRuling]
     yielding: tuple[Yielding, ...]
     homeless: Mapping[Resource, int]
-    """The amounts that jobs of no team have."""
+    """The amounts that jobs without a team hold."""
     idle_sharing: bool
-    """Resources that no team owns are lent."""
+    """Whether resources that no team owns are lent."""
     teams: Mapping[str, str]
     """The team of each account, its own or one above it."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
-    """The TRES of each team's resources, worked out once."""
+    """For each team, the TRES that limit it and the resources that each counts; filled when first needed."""
 
     @property
     def leaving(self) -> frozenset[JobId]:
-        """Return the units that are evicted, before this turn or in it."""
+        """Return the units that are being evicted, since an earlier turn or since this one."""
         return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
 
 
@@ -71,7 +71,7 @@ def take_turn(draft: Draft) -> Turn | None:
     teams = teams_of(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
     jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, flavors, draft))
-    going = _enter(jobs, ledger, draft)
+    going = _enter_running(jobs, ledger, draft)
 
     staying = _staying(jobs.running, going)
     room = Room(ledger, staying, lambda: Places(draft, flavors, requests, going))
@@ -111,8 +111,8 @@ def requeue_key(job: Job) -> Key:
 
 def is_refused(job: Job, draft: Draft) -> bool:
     """Return whether Slurm refused to requeue this run."""
-    # while that is known the job counts as one that stays: else its nodes would be promised for ever to the waiting
-    # job, and no other one would be evicted
+    # while the refusal is known, the job counts as staying: otherwise its nodes would stay promised to the waiting job,
+    # and no other job would be evicted
     return was_refused(draft.seen.failures.get(requeue_key(job), ""))
 
 
@@ -120,7 +120,7 @@ def is_delayed(job: Job, draft: Draft) -> bool:
     """Return whether only Slurm's delay after a requeue keeps the evicted job from running."""
     memory = draft.quota_jobs.get(job.id)
     last = memory.evictions[-1] if memory is not None and memory.evictions else None
-    # a job that opted in is started sooner by its resume
+    # auto-resume nudges a job that opted in
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
         return False
     is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
@@ -129,21 +129,21 @@ def is_delayed(job: Job, draft: Draft) -> bool:
 
 def _is_ready(job: Job, team: str, flavors: Flavors, draft: Draft) -> bool:
     """Return whether the job would run now if there were room."""
-    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _misses_no_node(job, flavors, draft)
+    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _has_all_nodes(job, flavors, draft)
 
 
-def _misses_no_node(job: Job, flavors: Flavors, draft: Draft) -> bool:
-    """Return whether Slurm's `ReqNodeNotAvail` keeps the job from nothing."""
+def _has_all_nodes(job: Job, flavors: Flavors, draft: Draft) -> bool:
+    """Return whether the job could run although Slurm says `ReqNodeNotAvail`."""
     is_due = job.is_pending and not job.is_completing and (job.eligible or 0.0) <= draft.now
     if not is_due or job.reason != "ReqNodeNotAvail":
         return False
-    # The nodes that we keep for it Slurm calls reserved, for whomever. And it looks at no job of a partition behind one
-    # that it could not start: a job whose node was away for a moment keeps that reason though its node is back.
+    # Slurm says this of a job whose nodes we keep for it, too. And it looks at no job of a partition behind one that it
+    # could not start: a job whose node was away for a moment keeps the reason after the node is back.
     return _is_kept(job.id, draft) or (bool(job.unavailable) and job.unavailable <= flavors.usable)
 
 
 def not_before(id: JobId, draft: Draft) -> float | None:
-    """Return until when a job that was evicted again and again may not borrow; None if it may now."""
+    """Return until when (Unix s) a job that was evicted repeatedly may not borrow; None if it may now."""
     memory = draft.quota_jobs.get(id)
     if memory is None or memory.count < 2:
         return None
@@ -172,7 +172,9 @@ def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]
 
 def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, *, idle_sharing: bool) -> Ledger:
     """Return the ledger before any job is entered."""
-    worth = draft.ground.once(_worth, (draft.want.capacity.types, draft.want.quota, *quotas.values()), draft, quotas)
+    worth = draft.ground.once(
+        _owned_by_team, (draft.want.capacity.types, draft.want.quota, *quotas.values()), draft, quotas
+    )
     accounts = {team: TeamAccount(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
     kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
@@ -180,13 +182,13 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
 
 
-def _worth(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> Mapping[str, Owned]:
-    """Return team -> what it owns."""
+def _owned_by_team(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> Mapping[str, Owned]:
+    """Return the resources that each team owns."""
     types, count_filled = draft.want.capacity.types, draft.want.quota.count_filled
     return {team: owned(quota, types, count_filled=count_filled) for team, quota in quotas.items()}
 
 
-def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
+def _enter_running(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
     """Enter the running jobs into the ledger, and return those being evicted, which count as gone."""
     for team, held in jobs.held.items():
         for sums in filter(None, held.parts):
@@ -218,13 +220,13 @@ def _staying(running: Mapping[str, list[Unit]], going: frozenset[JobId]) -> dict
 
 
 def _is_kept(id: JobId, draft: Draft) -> bool:
-    """Return whether nodes of the job's lost run are kept for it: its team uses them."""
+    """Return whether nodes of the job's lost run are kept for it."""
     memory = draft.jobs.get(id)
     return memory is not None and memory.kept is not None and memory.kept.freed is None
 
 
 def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[JobId], *, fair_share: bool) -> Rules:
-    """Return the site's settings for this turn."""
+    """Return the settings and facts for this turn's rulings."""
     rules = draft.want.quota
     waits = {id: until for id in draft.quota_jobs if (until := not_before(id, draft)) is not None}
     for until in waits.values():
@@ -237,12 +239,12 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[
         rebalance_before=_rebalance_before(draft),
         not_before=waits,
         held_up=held_up,
-        suits=lambda job, nodes: _suits(job, nodes, draft),
+        suits=lambda job, nodes: _slurm_would_start(job, nodes, draft),
     )
 
 
-def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
-    """Return whether Slurm's own test lets the job start on these nodes; without an answer, return True."""
+def _slurm_would_start(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
+    """Return whether Slurm's own test lets the job start on these nodes (None: on any); True without an answer."""
     within = draft.overview.nodes_of(job.partition) if nodes is not None else frozenset[NodeName]()
     question = Question(job=job.id, without=within - (nodes or frozenset()) - job.excluded)
     fit = draft.ask(question, since=draft.now - ASKED_S)

@@ -1,8 +1,8 @@
-"""Jobs that Slurm's own preemption requeued before the head looked: remembered like our own evictions.
+"""Remember jobs that Slurm's own preemption requeued before the head looked, like our own evictions.
 
-Slurm makes room within a second of an owner's submission, also while Steward is away, and keeps no record of that once
-the job waits again. The signs are: the job could borrow, it waits for the delay of a requeue, and an owner's job began
-at that time.
+Slurm makes room within a second of an owner's submission, even while Steward is away, and keeps no record of the
+preemption once the job waits again. The signs of it are: the job could borrow, it waits for the delay after a requeue,
+and an owner's job began at that time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,40 +15,44 @@ from steward.policy.facts.quotas import in_force
 from steward.policy.quota.turn import REQUEUE_DELAY_S, teams_of
 
 _BEGAN_WITHIN_S = 15.0
-"""The owner's job begins this soon after the nodes are free: in Slurm's next round."""
+"""The owner's job begins within this time after the nodes are free: in Slurm's next scheduling round."""
 _BEFORE_S = 1.0
-"""Slurm counts in whole seconds."""
+"""The start may seem this much earlier than the requeue: Slurm shows whole seconds."""
 
 
 def note_unseen(draft: Draft) -> None:
-    """Remember such evictions, before any ruling on the ended run."""
+    """Remember evictions by Slurm that the head did not see, before any ruling on the ended run."""
     picture = draft.seen.accounting
     if picture is None or picture.trouble or not picture.can.preempts or not draft.want.quota.enabled:
         return
-    if not (back := list(_back(draft))):
+    if not (back := list(_requeued_for_unknown_reason(draft))):
         return
     teams = teams_of(draft, in_force(draft))
     for job in back:
         team = teams.get(job.account, "")
-        if team and borrowed_qos(team) in job.qos.split(",") and (to := _owner(job, team, teams, draft)):
+        if (
+            team
+            and borrowed_qos(team) in job.qos.split(",")
+            and (to := _job_that_took_the_nodes(job, team, teams, draft))
+        ):
             _remember(job, team, to, teams[to.account], draft)
 
 
-def _back(draft: Draft) -> Iterator[Job]:
+def _requeued_for_unknown_reason(draft: Draft) -> Iterator[Job]:
     """Yield the jobs that were requeued a moment ago for an unknown reason."""
     for job in draft.seen.jobs.values():
         if not job.restarts or job.reason != "BeginTime" or not job.is_pending or job.is_completing or job.is_part:
             continue
         memory = draft.quota_jobs.get(job.id)
         is_known = memory is not None and any(each.restart >= job.restarts - 1 for each in memory.evictions)
-        if is_known or draft.now > (job.submitted or 0.0) + REQUEUE_DELAY_S or _came_back_for_fault(job, draft):
+        if is_known or draft.now > (job.submitted or 0.0) + REQUEUE_DELAY_S or _was_requeued_for_fault(job, draft):
             continue
         yield job
 
 
-def _came_back_for_fault(job: Job, draft: Draft) -> bool:
+def _was_requeued_for_fault(job: Job, draft: Draft) -> bool:
     """Return whether Steward requeued the job itself, or the job's last run had a node that Slurm has DOWN."""
-    # the run's other nodes are free then, and an owner's waiting job begins there
+    # such a requeue frees nodes, too, on which an owner's waiting job may begin
     mem = draft.jobs.get(job.id)
     if mem is None:
         return False
@@ -57,7 +61,7 @@ def _came_back_for_fault(job: Job, draft: Draft) -> bool:
     return was_decided or any(node is not None and node.is_down for node in nodes)
 
 
-def _owner(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job | None:
+def _job_that_took_the_nodes(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job | None:
     """Return the first job of another team that began within its quota when the nodes were free; None if none did."""
     at = job.submitted or 0.0
     began = [
@@ -74,7 +78,7 @@ def _owner(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job |
 
 def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     """Remember that the job was evicted for the owner's."""
-    # the time of submission of a requeued job is the time of its requeue
+    # Slurm shows the time of the requeue as a requeued job's time of submission
     at = job.submitted or draft.now
     text = (
         f"is evicted for job {to.id} of team {owner}, whose quota covers it, with what {team} had borrowed; Slurm made "

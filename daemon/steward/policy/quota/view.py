@@ -16,11 +16,11 @@ from steward.policy.quota.words import told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRow:
-    """A team and a resource.
+    """A team's use of one resource.
 
-    `counted`: it limits the team; others are only shown. `lent` is how much of its idle part others have. `share` is
-    what the team borrowed as a part of what all lend, by its weight (None: it borrows and has no weight, so it comes
-    last).
+    `counted`: the resource limits the team; other resources are only shown. `lent` is the part of the team's idle
+    amount that others borrow. `share` is the borrowed part of the pool, divided by the team's weight (None: the team
+    borrows and has weight 0, so that it comes last).
     """
 
     resource: Resource
@@ -37,7 +37,7 @@ class ResourceRow:
 class TeamView:
     """A team's quota and its use.
 
-    `running` and `waiting` count jobs; None: the cluster's accounting was not read, so the use is not known.
+    `running` and `waiting` count jobs (None: the quota is not in force, or Slurm's accounting was not read).
     """
 
     quota: ComputeQuota
@@ -51,8 +51,9 @@ class TeamView:
 class ResourceView:
     """A resource of the whole cluster.
 
-    `capacity` is what nodes that take jobs have, `owned` the sum of the quotas, `pool` what may be borrowed, `free`
-    what no job has, `stranded` the free part that no job can use, because no CPU or memory is left beside it.
+    `capacity` is the amount of all nodes that take jobs, `owned` the sum of the quotas, `pool` the amount that may be
+    borrowed, `free` the amount that no job holds. `stranded` is the free amount that no job can use, because no CPU or
+    no memory is free beside it.
     """
 
     resource: Resource
@@ -73,25 +74,25 @@ class QuotaView:
 
 
 def quota_view(draft: Draft) -> QuotaView:
-    """Return a view of every quota in memory, including those not in force. Pure; decides nothing."""
+    """Return a view of every quota in memory, including those not in force; change nothing."""
     turn = take_turn(draft)
     use = _use(turn) if turn else {}
     quotas = sorted(draft.quotas.values(), key=lambda quota: quota.team)
     rules = draft.want.quota
     worth = {q.team: owned(q, draft.want.capacity.types, count_filled=rules.count_filled) for q in quotas}
     lent = _lent(turn, use) if turn else {}
-    teams = tuple(_team(quota, worth[quota.team], turn, use, lent) for quota in quotas)
-    resources = tuple(_resources(turn, worth)) if turn else ()
+    teams = tuple(_team_view(quota, worth[quota.team], turn, use, lent) for quota in quotas)
+    resources = tuple(_resource_views(turn, worth)) if turn else ()
     warnings = (
         *_warnings(resources, draft, turn.flavors.present if turn else None),
-        *_unowned(resources, turn),
-        *_untyped(turn),
+        *_warn_of_unowned(resources, turn),
+        *_warn_of_untyped(turn),
     )
     return QuotaView(teams=teams, resources=resources, warnings=warnings)
 
 
-def _unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator[str]:
-    """Yield a warning for each idle resource that no team may borrow while jobs wait for it."""
+def _warn_of_unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator[str]:
+    """Yield a warning for each idle resource that no team owns and none may borrow, while jobs wait for it."""
     if turn is None or turn.idle_sharing:
         return
     waits = (ruling for ruling in turn.rulings.values() if ruling.standing is UnitStanding.WAITS)
@@ -106,7 +107,7 @@ def _unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator
 
 
 def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
-    """Return what runs now, before this turn's grants; jobs being evicted still have their nodes."""
+    """Return the amounts in use by team, before this turn's grants; jobs being evicted still hold theirs."""
     found: dict[str, dict[Resource, int]] = {}
     for team, held in turn.held.items():
         sums = found.setdefault(team, {})
@@ -127,7 +128,7 @@ def _lent(turn: Turn, use: Mapping[str, Mapping[Resource, int]]) -> dict[tuple[s
     ledger, found = turn.ledger, dict[tuple[str, Resource], int]()
     for name, pool in ledger.pool.items():
         total = sum(_borrowed(turn, use, team, name) for team in ledger.accounts)
-        # there is no particular lender: first comes what no team owns, then each team's idle part by its size
+        # there is no particular lender: count unowned resources as lent first, then each team's idle part by its size
         left = max(0, total - (pool - ledger.lendable[name]))
         idle = {team: _idle(turn, use, team, name) for team in ledger.accounts}
         for team, amount in sorted(idle.items(), key=lambda item: (-item[1], item[0])):
@@ -139,13 +140,13 @@ def _lent(turn: Turn, use: Mapping[str, Mapping[Resource, int]]) -> dict[tuple[s
 
 
 def _idle(turn: Turn, use: Mapping[str, Mapping[Resource, int]], team: str, name: Resource) -> int:
-    """Return the lendable part of a team that it does not use itself."""
+    """Return the amount that the team lends and does not use itself."""
     account = turn.ledger.accounts[team].owned
     nominal, lends = account.nominal.get(name, 0), account.lends.get(name, 0)
     return max(0, min(lends, nominal - use.get(team, {}).get(name, 0)))
 
 
-def _team(
+def _team_view(
     quota: ComputeQuota,
     worth: Owned,
     turn: Turn | None,
@@ -156,7 +157,7 @@ def _team(
     in_force = turn is not None and quota.team in turn.quotas
     mine = use.get(quota.team, {}) if in_force else {}
     limits = turn.ledger.limits(quota.team) if turn is not None and in_force else worth.counted
-    names = sorted(set(worth.nominal) | {name for name in mine if name in limits}, key=_turn)
+    names = sorted(set(worth.nominal) | {name for name in mine if name in limits}, key=_display_order)
     rows = []
     for name in names:
         borrowed = _borrowed(turn, use, quota.team, name) if turn is not None and in_force else 0
@@ -186,13 +187,13 @@ def _team(
     )
 
 
-def _resources(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
+def _resource_views(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
     """Return the resources that quotas name, and those of their machine types in the cluster."""
     types = sorted(turn.flavors.named)
     names = sorted(
         {resource(kind, unit) for kind in types for unit in (GPU, CPU, MEM)} & turn.flavors.capacity.keys()
         | {name for each in worth.values() for name in each.nominal},
-        key=_turn,
+        key=_display_order,
     )
     free = _free(turn, names)
     return [
@@ -209,7 +210,7 @@ def _resources(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
 
 
 def _free(turn: Turn, names: list[Resource]) -> dict[Resource, int]:
-    """Return what is free before this turn's grants; jobs being evicted still have their nodes."""
+    """Return the free amounts before this turn's grants; jobs being evicted still hold theirs."""
     changed = dict.fromkeys(names, 0)
     granted = [(ruling.amounts, ruling.granted) for ruling in turn.rulings.values() if ruling.granted]
     going = [unit for units in turn.running.values() for unit in units if unit.id in turn.going]
@@ -244,7 +245,7 @@ def _warnings(resources: tuple[ResourceView, ...], draft: Draft, is_here: frozen
     return found
 
 
-def _untyped(turn: Turn | None) -> Iterator[str]:
+def _warn_of_untyped(turn: Turn | None) -> Iterator[str]:
     """Yield a warning about accelerators on nodes of unknown machine type."""
     if turn is not None and (found := turn.flavors.without_type()):
         yield (
@@ -254,13 +255,13 @@ def _untyped(turn: Turn | None) -> Iterator[str]:
 
 
 def _decides(name: Resource, draft: Draft) -> bool:
-    """Return whether the resource decides: accelerators if the machine type has any, else CPUs."""
+    """Return whether the resource is the decisive one: accelerators if the machine type has any, else CPUs."""
     kind = machine_type_of(name)
     machine = draft.want.capacity.types.get(kind) or BUILT_IN.get(kind)
     return not name.endswith(f"/{MEM}") and (name.endswith(f"/{CPU}") != bool(machine and machine.gpus))
 
 
-def _turn(name: Resource) -> tuple[str, int, str]:
+def _display_order(name: Resource) -> tuple[str, int, str]:
     """Return the sort key of a resource: accelerators before CPUs before memory."""
     kind = name.rpartition("/")[2]
     return machine_type_of(name), {CPU: 1, MEM: 2}.get(kind, 0), kind

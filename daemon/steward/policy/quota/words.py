@@ -1,4 +1,4 @@
-"""Amounts in words."""
+"""Amounts of resources in words."""
 
 from collections.abc import Mapping
 
