@@ -3,21 +3,24 @@
 import time
 from collections.abc import Callable
 
-STANDS_STILL_S = 10.0
-"""A clock that was set back by up to this much stands still until the system's clock has caught up."""
+SLEWED_S = 10.0
+"""A clock that was set back by up to this much goes at half speed until the system's clock has caught up."""
 
 
 class SystemClock:
-    """The system's clock, which stands still for a while when it was set back a little, as time servers do.
+    """The system's clock, which goes slower for a while when it was set back a little, as time servers do.
 
-    Only a clock that was set back by more than `STANDS_STILL_S` shows an earlier time than before.
+    Only a clock that was set back by more than `SLEWED_S` shows an earlier time than before.
     """
 
-    def __init__(self, read: Callable[[], float] = time.time) -> None:
-        self._read, self._last = read, 0.0
+    def __init__(self, read: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._read, self._steady = read, steady
+        self._last, self._steady_last = 0.0, steady()
 
     def now(self) -> float:
-        at = self._read()
-        if not 0.0 < self._last - at <= STANDS_STILL_S:
-            self._last = at
+        at, steady = self._read(), self._steady()
+        # a clock that stood still would keep what was read of Slurm fresh, and never reach a deadline
+        slow = self._last + (steady - self._steady_last) / 2
+        self._last = slow if at < slow and self._last - at <= SLEWED_S else at
+        self._steady_last = steady
         return self._last

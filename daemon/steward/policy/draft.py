@@ -6,7 +6,7 @@ to it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from steward.model.agent_action import Action
 from steward.model.case import Mishap, Remedy
@@ -59,6 +59,7 @@ class Found:
     """The number of actions so far, and the nodes that they take out of service: `places.py`."""
 
 
+A = TypeVar("A", bound=Action)
 NOT_TRIED_AGAIN_S = 5.0
 """How soon an action that was surely not tried is asked for again."""
 _FIELDS = tuple(field.name for field in fields(Memory))
@@ -139,6 +140,7 @@ class Draft:
         self.quota_said: dict[JobId, str] = {}
         """Job -> the new text about its quota for its comment."""
         self._actions, self._events = list[Action](), list[Event]()
+        self._by_kind: dict[type[Action], list[Action]] = {}
         self._wake: float | None = None
         self._questions: dict[Question, None] = {}
 
@@ -182,6 +184,10 @@ class Draft:
         """Return the actions that the plan has so far."""
         return self._actions
 
+    def actions_of(self, kind: type[A]) -> Sequence[A]:
+        """Return the actions of one class that the plan has so far, in the order in which they were asked for."""
+        return cast("Sequence[A]", self._by_kind.get(kind, ()))
+
     def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
         """Add an action, unless one with its key was added less than `every` seconds ago; return whether it was added.
 
@@ -196,6 +202,7 @@ class Draft:
             return False
         self.asked[action.key] = self.now
         self._actions.insert(0 if first else len(self._actions), action)
+        self._by_kind.setdefault(type(action), []).append(action)
         self.wake(None if every is None else self.now + every)
         return True
 

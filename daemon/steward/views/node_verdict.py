@@ -70,7 +70,7 @@ class NodeVerdict:
     next: str = ""
 
 
-_REBOOTS = "Slurm gives it back after its reboot"
+_REBOOTS = "Slurm gives it back after its reboot, if it was the reboot that drained it"
 
 _Look = Callable[[NodeName, Node | None, Draft], NodeVerdict | None]
 

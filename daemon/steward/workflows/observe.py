@@ -225,7 +225,9 @@ class Observer:
         found, now = self._set_back, self._clock.now()
         if found is None or now > found.at + found.by:
             return jobs
-        return {id: in_time(job, found, now) for id, job in jobs.items()}
+        moved = {id: in_time(job, found, now) for id, job in jobs.items()}
+        # plans keep what they find out about the very same records
+        return moved if any(moved[id] is not job for id, job in jobs.items()) else jobs
 
     def _read_partitions(self, memory: Memory) -> None:
         """Begin to read the partitions if they are needed and old."""

@@ -28,7 +28,11 @@ def since_set_back(memory: Memory, now: float) -> Memory:
     moved = since_stamp(memory, last, now)
     if moved is memory:
         return memory
-    return replace(moved, head=replace(moved.head, set_back=SetBack(at=now, by=last - now)))
+    # like `in_time`: a start that is not in the future is compared with Slurm's own stamp, which is not moved
+    true = {id: job.started for id, job in memory.jobs.items() if not _is_ahead(job.started, now)}
+    jobs = {id: replace(job, started=true[id]) if id in true else job for id, job in moved.jobs.items()}
+    head = replace(moved.head, set_back=SetBack(at=now, by=last - now))
+    return replace(moved, head=head, jobs=MappingProxyType(jobs))
 
 
 def since_stamp(value: T, last: float, now: float) -> T:
@@ -86,6 +90,12 @@ def in_time(job: Job, known: SetBack, now: float) -> Job:
     """Return the job with no start or end in the future: such times were noted before the clock was set back."""
 
     def moved(at: float | None) -> float | None:
-        return at if at is None or at <= now + NOTICED_S else min(at - known.by, known.at)
+        return min(at - known.by, known.at) if at is not None and _is_ahead(at, now) else at
 
+    if not _is_ahead(job.started, now) and not _is_ahead(job.ended, now):
+        return job
     return replace(job, started=moved(job.started), ended=moved(job.ended))
+
+
+def _is_ahead(at: float | None, now: float) -> bool:
+    return at is not None and at > now + NOTICED_S

@@ -65,6 +65,15 @@ def test_a_paused_head_waits_for_slurms_own_down() -> None:
     assert acts(paused.down("n2", "Not responding")) == [RequeueJob]
 
 
+def test_a_head_that_has_just_started_waits_for_the_agents_of_the_run() -> None:
+    """The one before it had decided, and waited for DOWN."""
+    ended = stopped().then(0.3)
+    views = {name: view for name, view in ended.seen.agents.items() if name != "n2"}
+    new = ended.see(agents=views, agents_since=ended.now).ask(AskKind.BATCH)
+    assert acts(new) == []
+    assert acts(new.then(new.want.repair.agents_grace_s / 2)) == []
+
+
 def test_a_part_on_a_dying_node_is_waited_for_too() -> None:
     leader = JobId(7)
     both = with_gpus(a_cluster()).job(7, on=("n1",), het_job_id=leader).job(8, on=("n3",), het_job_id=leader)

@@ -246,5 +246,8 @@ def test_a_head_that_is_restarted_while_both_services_are_off_knows_that_the_age
     assert late.then().witnessed("n2", Witness.REFUSED).plan().actions == ()
     assert downed(late.node("n2", responding=False)) == [], "Slurm asks at the same port"
     assert downed(late.node("n2", base=NodeBase.DOWN, responding=False, reason=GIVEN_UP)) == ["n2"], "Slurm gave it up"
+    views = {name: view for name, view in left.seen.agents.items() if name != "n2"}
+    not_met = left.see(agents=views, agents_since=left.now).node("n2", responding=False)
+    assert downed(not_met.after(new.want.repair.agents_grace_s + 30.0)) == [], "before its port is looked at"
     back = late.agent("n2", incarnation=left.seen.agents[n("n2")].incarnation, connected=True).then(1.0)
     assert back.memory.nodes.get(n("n2"), NodeMemory()).left_us is None

@@ -143,7 +143,7 @@ def test_a_node_that_slurm_reboots_for_a_person_waits_for_slurm(flag: str) -> No
     picture = a_cluster().drained("n2", "Reboot ASAP").node("n2", flags={"DRAIN", flag})
     said = of(picture)
     assert (said.word, said.evidence) == (Word.UNWATCHED, 'Slurm reboots it: "Reboot ASAP" by root')
-    assert said.next == "Slurm gives it back after its reboot"
+    assert said.next == "Slurm gives it back after its reboot, if it was the reboot that drained it"
 
 
 def test_an_admins_command_is_not_foreign() -> None:

@@ -193,6 +193,12 @@ def test_a_job_that_starts_out_of_turn_with_more_goes_back_into_the_queue() -> N
     assert [type(a) for a in of(back.then(1.2), SetNice, NudgeJob)] == [NudgeJob]
 
 
+def test_a_requeue_out_of_turn_that_must_wait_is_asked_for_later() -> None:
+    waits = started_first(4).node("n4", gres="gpu:8").agent_lost("n4", ago_s=0.1)
+    assert of(waits, RequeueJob) == [], "n4 is silent and not DOWN"
+    assert len(of(waits.then(0.3).heard("n4"), RequeueJob)) == 1
+
+
 def test_a_run_that_goes_on_without_a_lost_node_still_had_it() -> None:
     """As with `--no-kill`."""
     picture = base(a_cluster(4).job(priority=100), NodeBase.ALLOCATED).opted_in().then()

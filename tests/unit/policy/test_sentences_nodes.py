@@ -363,7 +363,7 @@ CHECKS: list[Row] = [
         a_cluster,
     ),
     (
-        "Slurm gives it back after its reboot",
+        "Slurm gives it back after its reboot, if it was the reboot that drained it",
         lambda: rebooted_by_person("REBOOT_ISSUED"),
         lambda: rebooted_by_person("COMPLETING"),
     ),

@@ -8,10 +8,10 @@ from typing import Annotated, Any, get_args, get_origin
 
 from steward.model.deep import Measure
 from steward.model.health import Outcome
-from steward.model.ids import Key, NodeName
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Breaker, HeadMemory, Memory, SetBack
 from steward.model.unix_time import OnHeadsClock
-from steward.workflows.set_back import earlier, last_stamp, since_set_back
+from steward.workflows.set_back import earlier, in_time, last_stamp, since_set_back
 from tests.builders.picture import a_cluster
 
 T0 = 1_700_000_000.0
@@ -101,3 +101,18 @@ def test_the_last_stamp_is_that_of_a_case_where_nothing_else_is_remembered() -> 
     assert last_stamp(Memory(cases=case)) == opened
     assert last_stamp(Memory(cases=case, looked=opened + 1.0)) == opened + 1.0
     assert last_stamp(Memory()) == 0.0
+
+
+def test_a_run_is_the_same_afterwards_as_slurm_stamped_it_before() -> None:
+    runs = a_cluster().job(7).opted_in(7).then(500.0)
+    job = runs.seen.jobs[JobId(7)]
+    for by in (60.0, 3600.0):
+        memory = since_set_back(replace(runs.memory, looked=runs.now), now := runs.now - by)
+        assert memory.head.set_back is not None
+        assert memory.jobs[JobId(7)].started == in_time(job, memory.head.set_back, now).started, by
+
+
+def test_a_job_with_no_time_in_the_future_stays_the_very_record() -> None:
+    job = a_cluster().job(7).seen.jobs[JobId(7)]
+    assert job.started is not None
+    assert in_time(job, SetBack(at=job.started + 10.0, by=60.0), job.started + 10.0) is job

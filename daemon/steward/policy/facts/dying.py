@@ -9,7 +9,7 @@ source.
 from steward.model.ids import NodeName
 from steward.model.job import Job, other_parts
 from steward.policy.draft import Draft
-from steward.policy.facts.verdict import Standing, standing
+from steward.policy.facts.verdict import Standing, is_awaited, standing
 
 DYING_S = 60.0
 """How long to wait for a silent node to go DOWN. Later, its slurmd still answers Slurm, or it is not to be set DOWN."""
@@ -28,6 +28,8 @@ def _is_dying(name: NodeName, draft: Draft) -> bool:
     # without GRES nothing can leak, and a requeued job may run again before the node is DOWN
     if node is None or node.is_down or not node.gres:
         return False
+    if is_awaited(name, draft):  # a head that has just started cannot know yet
+        return True
     verdict = standing(node, draft)
     if verdict.standing not in _DYING or verdict.since is None or draft.now >= verdict.since + DYING_S:
         return False

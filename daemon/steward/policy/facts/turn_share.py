@@ -13,7 +13,7 @@ def has_share(kind: type[AllowRequeue | CancelReplica | RequeueJob], uid: int, d
 
     Use it only for actions that are asked for in each turn until they are done.
     """
-    jobs = (draft.seen.jobs.get(each.job) for each in draft.actions if isinstance(each, kind))
+    jobs = (draft.seen.jobs.get(each.job) for each in draft.actions_of(kind))
     if sum(job is not None and job.user_id == uid for job in jobs) < AT_ONCE:
         return True
     draft.wake(draft.now + SOON_S)

@@ -227,8 +227,10 @@ def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
     """Return whether Slurm says that the node is not there."""
     if node.is_down and (not node.responding or (node.reason and node.reason.is_slurms_own)):
         return True
-    if node.responding or view is None:
-        return not node.responding
+    if node.responding:
+        return False
+    if view is None:  # an agent that took leave of the head before is not met yet: its slurmd may be off, too
+        return draft.nodes.of(node.name).left_us is None
     # ten seconds after a message to slurmd's port Slurm says "not responding": while that port proves nothing, or was
     # not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
     if _proves_nothing(view, draft):

@@ -19,7 +19,7 @@ from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.job.decide import OUT_OF_TURN, Ruling
 from steward.policy.job.lost_place import has_grown
 from steward.policy.job.nudge import lost_its_place
-from steward.policy.job.rulings import requeue_by
+from steward.policy.job.rulings import keep_ruling, requeue
 
 FIRST_FOR_S = 60.0
 """A job with enough free nodes starts within this time, or cannot use them."""
@@ -87,11 +87,21 @@ def was_put_first(job: Job, mem: JobMemory) -> bool:
 
 
 def end_turn(job: Job, draft: Draft) -> None:
-    """Requeue a job that was put first and has started with more resources than its last run had."""
+    """Decide to requeue a job that was put first and has started with more resources than its last run had."""
     # its user enlarged it after our last look at it
     why = Why(rule=OUT_OF_TURN, text="it went first in the queue, and was made larger meanwhile: it waits for its turn")
-    ruling = Ruling(decision=Decision.REQUEUE, why=why)
-    requeue_by(job, f"larger:{job.restarts}", ruling, draft)
+    keep_ruling(job.id, _larger(job), Ruling(decision=Decision.REQUEUE, why=why), draft)
+
+
+def requeue_out_of_turn(job: Job, draft: Draft) -> None:
+    """Ask for the requeue of a run whose turn was ended, until the run is over."""
+    prior = next((each for each in draft.jobs[job.id].attempts if each.decided_for == _larger(job)), None)
+    if prior is not None:
+        requeue(job, prior.why, draft)
+
+
+def _larger(job: Job) -> str:
+    return f"larger:{job.restarts}"
 
 
 def restore_turns(draft: Draft) -> None:

@@ -218,7 +218,7 @@ def keep_nodes(draft: Draft) -> None:
     """Keep the sound nodes of jobs that come back and must wait."""
     if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
         return
-    downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
+    downed = {action.node for action in draft.actions_of(DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
     for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]

@@ -22,7 +22,7 @@ from steward.policy.facts.turn_share import has_share
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
-from steward.policy.job.first import end_turn, was_put_first
+from steward.policy.job.first import end_turn, requeue_out_of_turn, was_put_first
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
@@ -141,6 +141,7 @@ def _follow_running(job: Job, draft: Draft) -> None:
     """Follow a job that runs."""
     _note_run(job, draft)
     put_back_again(job, draft)
+    requeue_out_of_turn(job, draft)
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
         _allow_requeue(job, draft)
     signal_before_limit(job, draft.jobs[job.id], draft)

@@ -21,7 +21,7 @@ FOR_S = 60.0
 
 def keep_slots(draft: Draft) -> None:
     """Delay the siblings of tasks that come back, and end the delay when the task runs."""
-    downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
+    downed = {action.node for action in draft.actions_of(DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
     for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
