@@ -4,7 +4,6 @@ import argparse
 import logging
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ except ModuleNotFoundError as error:
 
 SOCKET = Path("/run/steward/nvhcd/nvhcd.sock")
 AGENT = Path("/run/steward/agent.sock")
+_ENDS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("steward.nvhcd")
 
@@ -25,9 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT, and return exit status 0, or 1 if the socket cannot be made."""
     options = _options(argv)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
-    told = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: told.set())
+    # blocked before any thread starts: a handler that sets an Event hangs for ever if the signal comes in Event.wait
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     service = HealthService(options.socket, options.agent)
     try:
         service.start()
@@ -35,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"steward.nvhcd: cannot listen at {options.socket}: {cause(error)}", file=sys.stderr)
         return 1
     log.info("listening socket=%s agent=%s", options.socket, options.agent)
-    told.wait()
+    signal.sigwait(_ENDS)
     service.stop()
     return 0
 
