@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from steward.adapters.wire.handshake import Hello
 from steward.head.origin import Origin, Origins, plain
 from steward.model.events import Event, Level
-from steward.model.ids import InstanceId, NodeName
+from steward.model.ids import NodeName
 from steward.model.observed import AgentView
 from steward.model.setting_types import AddressRule
 
@@ -70,7 +70,7 @@ class AgentAdmission:
         self._origins, self._rule, self._tell = origins, rule, tell
         self._places: dict[NodeName, PeerAddress] = {}
         self._looking: set[asyncio.Future[None]] = set()
-        self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
+        self._refused: OrderedDict[tuple[NodeName, str, str], float] = OrderedDict()
         """When each refusal was last reported: a refused agent connects again every few seconds."""
         self._again: dict[NodeName, deque[float]] = {}
         """When the node's agent connected although its connection was not late."""
@@ -130,7 +130,7 @@ class AgentAdmission:
 
     def note_clock(self, node: NodeName, place: PeerAddress, behind_s: float, now: float) -> None:
         """Report that the node's agent is refused for its wrong clock, at most once in `_QUIET_S`."""
-        if self._is_first_in_a_while((node, InstanceId("clock"), place.address)):
+        if self._is_first_in_a_while((node, "clock", place.address)):
             self._tell(_wrong_clock(node, behind_s, now))
 
     def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
@@ -171,7 +171,7 @@ class AgentAdmission:
         """Return whether this refusal was not reported within `_QUIET_S`."""
         return self._is_first_in_a_while((claim.hello.node, claim.hello.incarnation.instance, claim.place.address))
 
-    def _is_first_in_a_while(self, key: tuple[NodeName, InstanceId, str]) -> bool:
+    def _is_first_in_a_while(self, key: tuple[NodeName, str, str]) -> bool:
         """Return whether this was not reported within `_QUIET_S`."""
         now = time.monotonic()
         if now < self._refused.get(key, float("-inf")) + _QUIET_S:

@@ -46,7 +46,6 @@ class Launcher:
         self.is_replica = self.link.hello["role"] == "replica"
         self.noticed_at: float | None = None
         """When a replica got its first signal."""
-        self.ended_by = 0
         self.processes: list[Process] = []
 
     def run(self) -> int:
@@ -72,7 +71,6 @@ class Launcher:
         """Handle a signal: report a replica's first one, as Slurm reclaims its node; end the launcher on any other."""
         now = time.monotonic()
         if not self.is_replica or not self.link.is_led or now - (self.noticed_at or now) > AGAIN_S:
-            self.ended_by = number
             raise SystemExit(128 + number)
         self.noticed_at = self.noticed_at or now
         self.link.notice()

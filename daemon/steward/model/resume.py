@@ -286,6 +286,10 @@ class JobMemory:
         """Return the last decision about the job; None if there is none."""
         return self.attempts[-1] if self.attempts else None
 
+    def attempt_for(self, decided_for: str) -> Attempt | None:
+        """Return the decision about this ask or event; None if there is none."""
+        return next((attempt for attempt in self.attempts if attempt.decided_for == decided_for), None)
+
     @property
     def promised(self) -> Attempt | None:
         """Return the requeue of its current run that was decided and has not happened yet; None if there is none."""

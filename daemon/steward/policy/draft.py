@@ -56,7 +56,7 @@ class Found:
     standings: dict[NodeName, Any] = field(default_factory=dict)
     """Verdicts on nodes whose agent is not connected: `standing`."""
     going: tuple[int, frozenset[NodeName]] = (0, frozenset())
-    """The number of actions so far, and the nodes that they take out of service: `places.py`."""
+    """The number of actions so far, and the nodes that they take out of service: `leaving_service`."""
 
 
 A = TypeVar("A", bound=Action)

@@ -53,7 +53,7 @@ def _handle(ask: Ask, draft: Draft) -> None:
     if job is None or mem is None:
         _stop_unknown(ask, job, failed_at, draft)
         return
-    prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
+    prior = mem.attempt_for(ask.id)
     if not may_ask(ask, job, draft):
         _refuse_foreign(ask, f"{ask.node} asked for a job that it does not have", draft)
     elif not ask.mode.on or not draft.want.resume.enabled:

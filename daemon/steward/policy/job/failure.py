@@ -254,10 +254,7 @@ def _failure(
         own_wish=own_wish,
         input_gone=ask is not None and not ask.replay,
         was_evicted=was_evicted,
-        # after a step's end, the script decides what follows
-        told_to_save=told_to_save(job, mem, failed_at, draft)
-        if kind in (FailureSource.BATCH, FailureSource.ENDED)
-        else "",
+        told_to_save=told_to_save(job, mem, failed_at, draft) if kind in _OF_SCRIPT else "",
         short=is_short_without(blamed(found), job, mem, draft),
     )
 

@@ -95,7 +95,7 @@ def end_turn(job: Job, draft: Draft) -> None:
 
 def requeue_out_of_turn(job: Job, draft: Draft) -> None:
     """Ask for the requeue of a run whose turn was ended, until the run is over."""
-    prior = next((each for each in draft.jobs[job.id].attempts if each.decided_for == _larger(job)), None)
+    prior = draft.jobs[job.id].attempt_for(_larger(job))
     if prior is not None:
         requeue(job, prior.why, draft)
 

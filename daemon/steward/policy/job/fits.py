@@ -2,6 +2,7 @@
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.fit import MISSING, Fit, Question
+from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.reservation import keep_name
 from steward.model.resume import JobMemory
@@ -29,14 +30,23 @@ def fit_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Fit | N
 
 def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Question:
     """Return the question for Slurm, without nodes that the next nudge excludes or this plan takes out of service."""
-    going = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
-    without = (exclude_list(job, mem, draft) | going) - job.excluded
+    without = (exclude_list(job, mem, draft) | leaving_service(draft)) - job.excluded
     return Question(
         job=job.id,
         nodes=needs(job, mem),
         without=without,
         through=through or (keep_name(job.id) if is_kept(mem, draft) else ""),
     )
+
+
+def leaving_service(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that this plan takes out of service."""
+    known, nodes = draft.found.going
+    if known != len(draft.actions):
+        downed = frozenset(each.node for each in draft.actions_of(DownNode))
+        nodes = downed.union(each.node for each in draft.actions_of(DrainNode))
+        draft.found.going = (len(draft.actions), nodes)
+    return nodes
 
 
 def is_kept(mem: JobMemory, draft: Draft) -> bool:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.fit import Fit, FitState
 from steward.model.ids import NodeName
@@ -16,7 +15,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits, users_own
 from steward.policy.guards.approval import needs_approval
 from steward.policy.job.exclude import needs, own_reservation
-from steward.policy.job.fits import fit_of, is_kept
+from steward.policy.job.fits import fit_of, is_kept, leaving_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ def _shape(node: Node) -> tuple[str, int, int, frozenset[str]]:
 
 def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlaces]:
     """Return the places in each partition of the job."""
-    going = _leaving_service(draft)
+    going = leaving_service(draft)
     blamed = culprits(mem, draft)
     lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
     reserved = _reserved(job, draft)
@@ -121,15 +120,6 @@ def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlace
         )
 
     return [within(part) for part in job.partitions]
-
-
-def _leaving_service(draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that this plan takes out of service."""
-    known, nodes = draft.found.going
-    if known != len(draft.actions):
-        nodes = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
-        draft.found.going = (len(draft.actions), nodes)
-    return nodes
 
 
 def _is_sound(name: NodeName, draft: Draft) -> bool:

@@ -199,7 +199,7 @@ def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
 def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
     """Rule on a job that runs on without its script: requeue it, or report that it must be cancelled."""
     mem = draft.jobs[job.id]
-    if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
+    if prior := mem.attempt_for(f"script:{mem.restarts}"):
         if prior.is_requeue:
             requeue(job, prior.why, draft)
         return

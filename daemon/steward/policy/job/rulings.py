@@ -42,7 +42,7 @@ def keep_ruling(
     what = what_failed(step, failed_at)
     text = f"job {id}: {did}{f' ({what} failed)' if what else ''}: {ruling.why}"
     draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
-    if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
+    if mem is None or mem.attempt_for(decided_for) is not None:
         return
     resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED and not ruling.is_counted
     attempt = Attempt(

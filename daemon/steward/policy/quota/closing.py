@@ -13,6 +13,7 @@ from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
+from steward.policy.quota.elsewhere import is_ours
 from steward.policy.quota.limits import remedy_for, users_naming, users_with_default
 from steward.policy.quota.marks import release_all
 
@@ -90,14 +91,13 @@ def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accountin
     drop = names & (has.qos - set(fixed.values())) if has is not None else frozenset()
     target, keep = _qos_afterwards(default, has, picture)
     if has is not None and (drop or has.default_qos in names or keep):
-        ours = {tres for tres in has.limits if _is_ours(f"{account}/cap:{tres}", draft)}
-        before = {tres: _value_before_ours(f"{account}/cap:{tres}", draft) for tres in ours}
+        ours = sorted(tres for tres in has.limits if is_ours(f"{account}/cap:{tres}", draft))
         action = SetTeam(
             key=edit_key(account, f"ends {sorted(drop)} {keep}"),
             why=why,
             account=quota.team,
             drop=drop,
-            caps=tuple(sorted((tres, int(value) if value else None) for tres, value in before.items())),
+            caps=tuple((tres, None) for tres in ours),
             default_qos=default if has.default_qos in names else None,
             keep=keep,
         )
@@ -170,22 +170,10 @@ def _note_why_it_stays(
             draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
 
 
-def _is_ours(key: str, draft: Draft) -> bool:
-    """Return whether we wrote the field, and it was not set by hand since."""
-    known = draft.quota_writes.get(key)
-    return known is not None and known.foreign is None
-
-
 def _default_before(account: str, draft: Draft) -> str:
     """Return the account's default QOS before it had ours; empty if it had none."""
     known = draft.quota_writes.get(f"{account}/default_qos")
     return next((value for value in reversed(known.values) if not value.startswith("stw-")), "") if known else ""
-
-
-def _value_before_ours(key: str, draft: Draft) -> str:
-    """Return the value to restore when the quota ends; empty, because a limit that we wrote is removed."""
-    values = draft.quota_writes[key].values
-    return values[-1] if len(values) > 1 and not values[-1] else ""
 
 
 def _forget(team: str, draft: Draft) -> None:
