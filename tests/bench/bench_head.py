@@ -1,6 +1,7 @@
 """The head as `stewardd` wires it, with its store on disk and its HTTP server, over the simulated ports of a bench."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,6 +130,7 @@ class _Site:
             agents=self.agents,
             commands=self.commands,
             bell=self.bell,
+            steady=time.monotonic,
             clock=self.clock,
             notifier=NoNotifier(),
             want=self.want,

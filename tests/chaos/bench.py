@@ -22,7 +22,7 @@ from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
 from steward.workflows.commands import Command, Commands
-from steward.workflows.cycle import ClockSetBack, Cycle, Parts, Planner, Sweeps
+from steward.workflows.cycle import ClockSet, Cycle, Parts, Planner, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
@@ -180,7 +180,7 @@ class Bench:
         try:
             wait = self.cycle.turn()
             self.slow.run()
-        except (Killed, ClockSetBack):
+        except (Killed, ClockSet):
             self.restart()
             return 0.1
         return 0.1 if self.bell.wait(0.0) is not None else wait
@@ -261,6 +261,7 @@ class Bench:
             commands=self.commands,
             bell=self.bell,
             clock=clock,
+            steady=lambda: self.elapsed,
             notifier=FakeNotifier(),
             want=self.want,
             sweeps=Sweeps(),

@@ -18,7 +18,8 @@ def set_clock(bench: Bench, by: float) -> None:
         machine.agent_back_at += by
         machine.slurmd_back_at += by
         machine.muted_at += by
-    for run in world.slurm.runs.values():
+    for id, run in world.slurm.runs.items():
+        run.begin += by if id not in world.opted else 0.0  # no such job waits for Slurm's clock alone: see page.py
         run.step_started += by
         run.completing_until += by
         run.still_since = None if run.still_since is None else run.still_since + by
@@ -31,6 +32,7 @@ def set_clock(bench: Bench, by: float) -> None:
         world.one.due += by
         world.one.away_until += by
     world.now += by
+    world.set_by += by
     bench.trouble.bite()
 
 

@@ -74,7 +74,7 @@ def launches_without_a_token(bench: Bench) -> Bench:
 
 
 class CarelessCycle(Cycle):
-    """A cycle that does not see that its clock was set back."""
+    """A cycle that does not see that its clock was set."""
 
     def _note(self, now: float) -> None:
         return

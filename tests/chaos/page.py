@@ -52,6 +52,8 @@ TAIL = """
 
 - Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property`.
+- That Slurm itself starts a job that it put back an hour later if the clock was set back by an hour meanwhile. Steward
+  makes jobs that opted in eligible at once; it leaves the others to Slurm.
 - How an elastic run starts again when only its base is lost: here half of the nodes are cut off at once, an outage for
   which no node is taken out."""
 

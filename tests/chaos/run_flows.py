@@ -1,6 +1,7 @@
 """An elastic run grows, gives a node back to Slurm, and loses one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, RunPhase
@@ -22,8 +23,6 @@ RULES = ElasticPolicy(
 
 OTHERS_WORK_S = WORKS_S + 20.0
 """A job of somebody else has two of six nodes for longer than the run works."""
-JUMP = "clock +1 h"
-"""By the clock every pause and every deadline is over: it grows again, and a change under way counts as late."""
 CUT = "half of the nodes cut off"
 """An outage: nobody is taken out for it. An order for a base that is cut off is lost, and given anew afterwards."""
 
@@ -110,7 +109,7 @@ def _over(bench: Bench) -> bool:
     return run is not None and not run.is_open and not _world(bench).replicas()
 
 
-Other = dict[tuple[str, str], tuple[int, ...]]
+Other = Mapping[tuple[str, str], tuple[int, ...]]
 
 
 def _flow(
@@ -119,7 +118,7 @@ def _flow(
     begin: Callable[[Bench], None],
     steps: dict[str, Reached],
     *was: int,
-    other: Other,
+    other: Other = MappingProxyType({}),
 ) -> Flow:
     """`other`: its sizes where the fault of a column rightly leads to others."""
     otherwise = {at: _sizes(*sizes) for at, sizes in other.items()}
@@ -146,10 +145,7 @@ RUNS = (
             "grown": _has(4),
         },
         4,
-        other={
-            ("settles", CUT): (-4, 4),
-            ("forms again", JUMP): (-4,),
-        },
+        other={("settles", CUT): (-4, 4)},
     ),
     _flow(
         "elastic run gives a node back",
@@ -162,7 +158,6 @@ RUNS = (
         },
         4,
         3,
-        other={("saves", JUMP): (4, -3, 3), ("smaller", JUMP): (4, 3, 4)},
     ),
     _flow(
         "elastic run loses a node",
@@ -171,6 +166,5 @@ RUNS = (
         {"node dies": lambda bench: True, "smaller": _has(3)},
         4,
         3,
-        other={("smaller", JUMP): (4, 3, 4)},
     ),
 )

@@ -63,6 +63,8 @@ class Cluster:
     watches: Watches = field(default_factory=Watches)
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     agents_since: float = START - 1000
+    set_by: float = 0.0
+    """By how much the head's clock was set since agents last told it the ages of their asks."""
     slurm_hangs_until: float = 0.0
     slurm_writes_fail_until: float = 0.0
     """Until then it can be read, and does nothing that it is told."""
@@ -114,6 +116,8 @@ class Cluster:
         """Views, waiting asks and connections are new; agents come back soon. What they say again is stamped anew."""
         self.agents_since = self.now
         self.opted = {id: replace(one, at=self.now) for id, one in self.opted.items()}
+        self.asks = {id: replace(ask, at=min(ask.at + self.set_by, self.now)) for id, ask in self.asks.items()}
+        self.set_by = 0.0
         self.watches.forget_head()
         self.machines.forget_views()
 

@@ -187,8 +187,8 @@ async def _serve(head: Head, settings: Settings) -> int:
     await _until((told, over), serving)
     head.notifier.stopping()
     failed = over.is_set() or any(each.done() for each in serving)
-    if head.cycle.set_back:
-        log.error("%s: stewardd ends, so that the next one begins with times that are true", head.cycle.set_back)
+    if head.cycle.clock_set:
+        log.error("%s: stewardd ends, so that the next one begins with times that are true", head.cycle.clock_set)
     await _stop(head, serving, thread)
     return 1 if failed else 0
 

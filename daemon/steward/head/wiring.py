@@ -1,9 +1,11 @@
 """Put the head together from the adapters that `choose` picks."""
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -238,6 +240,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         commands=base.commands,
         bell=base.bell,
         clock=base.clock,
+        steady=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
         notifier=base.notifier,
         want=base.want,
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=min(head.sweep_s, BUSY_SWEEP_S)),

@@ -146,11 +146,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetBack:
-    """The last time that the clock was set back: by how many seconds, and when, by the new time, the head noticed."""
+class ClockChange:
+    """The last time that the head's clock was set: when, by the new time, the head noticed, and by how much."""
 
     at: UnixTime
     by: float
+    """Seconds that it was set back; negative if it was set forward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +166,7 @@ class HeadMemory:
     """Last look into the end of a job; None while no job needs one."""
     shown: Mapping[str, Shown] = field(default_factory=_none)
     """Word -> the nodes that show the word as their feature."""
-    set_back: SetBack | None = None
+    clock_change: ClockChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,8 @@ class SlotRecord:
     deadline: UnixTime | None = None
     """In DRAIN: the time until which its jobs may run; None: as long as they like."""
     launched: UnixTime | None = None
+    old_slurmd: float | None = None
+    """Slurm's SlurmdStartTime of the node at the launch: another value shows that the new machine has registered."""
     served: UnixTime | None = None
     updated: UnixTime | None = None
     has_served: bool = False

@@ -1,6 +1,6 @@
 """The type of a time that the head remembers.
 
-A field of this type moves when the head finds that its clock was set back (`workflows/set_back.py`); any other number
+A field of this type moves when the head finds that its clock was set (`workflows/clock_change.py`); any other number
 stays. So a time of Slurm's that is only compared with other times of Slurm's is a plain `float`.
 """
 

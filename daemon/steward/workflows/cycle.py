@@ -15,7 +15,7 @@ from itertools import pairwise
 from steward.model.ask import Answer
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
-from steward.model.memory import Memory
+from steward.model.memory import ClockChange, Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.model.setting_types import RepairMode
@@ -24,12 +24,12 @@ from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.attention import is_busy
 from steward.workflows.bell import Bell
+from steward.workflows.clock_change import since_change, since_set_back
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.set_back import since_set_back
 from steward.workflows.snapshot import HeadStandstill, Phases, Snapshot
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,8 @@ _LONG_TURN_S = 30.0
 """A turn that takes longer is reported: slow reads are made beside it, and commands of Slurm have their own limit."""
 _LONGEST_WHY = 300
 _LAST_WRITES = 2
+_SET_S = 10.0
+"""A clock that is ahead of a steady one by more than this since the last turn was set forward."""
 _TELL_S = 10.0
 """A standstill that lasts longer becomes an event."""
 
@@ -57,8 +59,13 @@ LONGEST_S = 0.3
 """The longest single rest."""
 
 
-class ClockSetBack(Exception):
-    """The wall clock shows an earlier time than before: times that this process noted may be in the future."""
+class ClockSet(Exception):
+    """The clock was set: times that this process noted are not as old as they seem, or in the future."""
+
+    def __init__(self, change: ClockChange) -> None:
+        way = "back" if change.by > 0.0 else "forward"
+        super().__init__(f"the clock was set {way} by {abs(change.by):.0f} s")
+        self.change = change
 
 
 class Rest:
@@ -99,6 +106,8 @@ class Parts:
     commands: Commands
     bell: Bell
     clock: Clock
+    steady: Callable[[], float]
+    """Seconds since some moment, which go on while the machine sleeps and which nobody can set."""
     notifier: Notifier
     want: Desired
     sweeps: Sweeps
@@ -117,10 +126,10 @@ class Cycle:
         self._stopping = threading.Event()
         self._memory: Memory | None = None
         self._acted = 0.0
-        self._noted = parts.clock.now()
-        """The latest time that a turn saw."""
-        self.set_back = ""
-        """By how much the clock was set back, in words, if the cycle ended for that."""
+        self._noted = (parts.clock.now(), parts.steady())
+        """The latest time that a turn saw, by both clocks."""
+        self.clock_set = ""
+        """By how much the clock was set, in words, if the cycle ended for that."""
         self._failing = HeadStandstill(
             since=parts.clock.now(), why="the head has not finished its first look at the cluster"
         )
@@ -134,11 +143,11 @@ class Cycle:
         self._parts.bell.ring()
 
     def run(self) -> None:
-        """Run turns until `stop`, or until the clock is set back."""
+        """Run turns until `stop`, or until the clock is set."""
         try:
             self._run()
-        except ClockSetBack as found:
-            self.set_back = str(found)
+        except ClockSet as found:
+            self.clock_set = str(found)
         self._parts.journal.flush()
 
     def _run(self) -> None:
@@ -164,7 +173,7 @@ class Cycle:
     def turn(self, rung: float | None = None) -> float:
         """Run one turn and write its outcomes; return the seconds until the next one is due without a bell.
 
-        Raises ClockSetBack.
+        Raises ClockSet.
         """
         wait_s = self._guarded_turn(rung)
         self._parts.journal.flush()
@@ -180,15 +189,15 @@ class Cycle:
         return None
 
     def _guarded_turn(self, rung: float | None) -> float:
-        """Run one turn, whatever fails in it; return the seconds until the next one. Raises ClockSetBack.
+        """Run one turn, whatever fails in it; return the seconds until the next one. Raises ClockSet.
 
         `rung` is when the bell rang (monotonic).
         """
         self._turn_began = self._parts.clock.now()
         try:
             snapshot = self._turn(rung)
-        except ClockSetBack:
-            self._leave_memory()
+        except ClockSet as found:
+            self._leave_memory(found.change)
             raise
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
@@ -205,11 +214,11 @@ class Cycle:
         self._free_shims()
         return _AFTER_FAILURE_S
 
-    def _leave_memory(self) -> None:
-        """Write the whole memory for the next head, if the store takes it."""
-        memory = self._memory
-        if memory is None:
+    def _leave_memory(self, change: ClockChange) -> None:
+        """Write the whole memory for the next head, moved by the change of the clock, if the store takes it."""
+        if self._memory is None:
             return
+        memory = since_change(self._memory, change)
         # Write twice: a store that was mended since the last commit has lost rows, and only a write finds the damage.
         for _ in range(_LAST_WRITES):
             try:
@@ -278,7 +287,7 @@ class Cycle:
         if self._memory is None:
             kept = self._parts.journal.load()
             self._memory = since_set_back(kept, self._parts.clock.now())
-            found = self._memory.head.set_back
+            found = self._memory.head.clock_change
             if self._memory is not kept and found is not None:
                 log.warning(
                     "the clock was set back by %.0f s: all that is remembered counts as so much older", found.by
@@ -286,10 +295,12 @@ class Cycle:
         return self._memory
 
     def _note(self, now: float) -> None:
-        """Note the time of the turn. Raises ClockSetBack if it is earlier than the last one."""
-        before, self._noted = self._noted, now
-        if now < before:
-            raise ClockSetBack(f"the clock was set back by {before - now:.0f} s")
+        """Note the time of the turn. Raises ClockSet if the clock was set since the last one."""
+        steady = self._parts.steady()
+        (before, steady_before), self._noted = self._noted, (now, steady)
+        by = (steady - steady_before) - (now - before)
+        if now < before or by < -_SET_S:
+            raise ClockSet(ClockChange(at=now, by=by))
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
         """Write memory, intents and events, if there is anything new: a quiet cluster costs no disk writes."""

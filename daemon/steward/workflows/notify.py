@@ -14,7 +14,7 @@ from steward.model.notify import ChannelKind, ChannelRule, ChannelState, Message
 from steward.ports import Clock, MessengerPort, Permanent, PortError, StorePort
 from steward.views import notify
 from steward.views.notify import GroupOf
-from steward.workflows.set_back import since_stamp
+from steward.workflows.clock_change import since_stamp
 from steward.workflows.snapshot import Snapshot
 
 log = logging.getLogger(__name__)

@@ -15,18 +15,18 @@ from steward.model.fit import Question
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
-from steward.model.memory import Memory, SetBack
+from steward.model.memory import ClockChange, Memory
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
 from steward.workflows.bell import Bell
+from steward.workflows.clock_change import in_time
 from steward.workflows.confirm import Confirmed
 from steward.workflows.fits import Answers
 from steward.workflows.pool import BackgroundRead, NewsLook, ReadResult, WorkerPool, Workers
 from steward.workflows.records import Patience, Records
-from steward.workflows.set_back import in_time
 from steward.workflows.submitted import Submissions, Submitted
 
 _THREADS = 8
@@ -77,7 +77,9 @@ class Observer:
         if provider is not None:
             self._instances = NewsLook("the instances", provider.instances, pool, clock, bell.ring, self._listed)
         self._changed = self._partitions_changed = self._listing_needed = 0.0
-        self._set_back: SetBack | None = None
+        self._clock_change: ClockChange | None = None
+        self._in_time_was: Mapping[JobId, tuple[Job, Job]] = {}
+        """Each job as Slurm last told it, and by the clock of today."""
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
         self._fits = Answers(slurm, clock)
@@ -113,7 +115,7 @@ class Observer:
 
         `alive` is called now and then during the wait. `memory` decides which records are needed.
         """
-        self._alive, self._set_back = alive, memory.head.set_back
+        self._alive, self._clock_change = alive, memory.head.clock_change
         asks, opted = self._agents.asks(), self._agents.opted_in()
         self._list_instances(busy)
         self._read_partitions(memory)
@@ -221,13 +223,17 @@ class Observer:
         return look.last.value if look.last else None
 
     def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:
-        """Return the jobs with no start or end in the future: the clock of Slurm's host was set back, too."""
-        found, now = self._set_back, self._clock.now()
-        if found is None or now > found.at + found.by:
+        """Return the jobs with starts and ends by the clock of today: the clock of Slurm's host was set, too."""
+        change, now = self._clock_change, self._clock.now()
+        if change is None or now > change.at + change.by > change.at:
             return jobs
-        moved = {id: in_time(job, found, now) for id, job in jobs.items()}
         # plans keep what they find out about the very same records
-        return moved if any(moved[id] is not job for id, job in jobs.items()) else jobs
+        was = self._in_time_was
+        self._in_time_was = {
+            id: was[id] if id in was and was[id][0] is job else (job, in_time(job, change, now))
+            for id, job in jobs.items()
+        }
+        return {id: moved for id, (_, moved) in self._in_time_was.items()}
 
     def _read_partitions(self, memory: Memory) -> None:
         """Begin to read the partitions if they are needed and old."""

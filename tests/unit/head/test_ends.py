@@ -14,8 +14,8 @@ from steward.model.settings import parse
 class Part:
     """A part of a head that starts and stops at once."""
 
-    def __init__(self, set_back: str = "") -> None:
-        self.set_back = set_back
+    def __init__(self, clock_set: str = "") -> None:
+        self.clock_set = clock_set
 
     def run(self) -> None:
         return
@@ -51,7 +51,7 @@ def ended(cycle: Part) -> int:
 
 
 def test_it_ends_when_its_clock_was_set_back_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    assert ended(Part(set_back="the clock was set back by 3600 s")) == 1
+    assert ended(Part(clock_set="the clock was set back by 3600 s")) == 1
     assert "the clock was set back by 3600 s: stewardd ends" in caplog.text
 
 

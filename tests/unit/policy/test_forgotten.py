@@ -14,7 +14,7 @@ from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.policy.controls import pause, resume_actions
 from steward.workflows.attention import has_marked, is_mark_in_question
-from steward.workflows.set_back import earlier
+from steward.workflows.clock_change import earlier
 from tests.builders.picture import Picture, a_cluster
 
 

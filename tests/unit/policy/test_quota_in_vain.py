@@ -12,7 +12,7 @@ from steward.model.action import RequeueJob, SignalJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.quota import Wrote
-from steward.workflows.set_back import earlier
+from steward.workflows.clock_change import earlier
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
 from tests.builders.quota_lent import all_lent, gone_in

@@ -260,7 +260,7 @@ def test_a_node_is_verified_by_checks_that_were_made_since() -> None:
 
 @pytest.mark.parametrize("spoil", ["finding", "no slurmd", "old slurmd", "silent", "not held", "no agent"])
 def test_an_unsound_node_is_not_given_to_slurm(spoil: str) -> None:
-    picture = with_slot(a_slot_at(SlotStep.VERIFY), launched=T0 - 60).checked(NODE)
+    picture = with_slot(a_slot_at(SlotStep.VERIFY), launched=T0 - 60, old_slurmd=T0 - 500).checked(NODE)
     worse = {
         "finding": lambda p: p.failing(NODE, Severity.DEGRADED, event=False),
         "no slurmd": lambda p: p.node(NODE, slurmd_started=None),

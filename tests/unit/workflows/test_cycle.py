@@ -92,6 +92,7 @@ class Bench:
             commands=self.commands,
             bell=self.bell,
             clock=self.clock,
+            steady=self.clock.steady,
             notifier=self.notifier,
             want=a_want(),
             sweeps=Sweeps(quiet_s=5.0, busy_s=1.0),
@@ -180,20 +181,22 @@ def test_after_an_action_slurm_is_looked_at_again_at_once_and_then_less_and_less
 
 def test_a_head_whose_clock_is_set_back_before_its_first_look_plans_nothing() -> None:
     bench = Bench(plan=once(down()))
-    bench.clock.at -= 500.0
+    bench.clock.set(-500.0)
     bench.cycle.run()
-    assert (bench.cycle.set_back, bench.snapshots) == ("the clock was set back by 500 s", [])
+    assert (bench.cycle.clock_set, bench.snapshots) == ("the clock was set back by 500 s", [])
 
 
 @dataclass
-class ClockSetBackOnce(FakeClock):
-    """A clock that is set back by an hour between two readings."""
+class ClockSetOnce(FakeClock):
+    """A clock that is set between two readings."""
 
     readings: int = 0
+    by: float = -3600.0
 
     def now(self) -> float:
         self.readings -= 1
-        self.at -= 3600.0 if self.readings == 0 else 0.0
+        if self.readings == 0:
+            self.set(self.by)
         return self.at
 
 
@@ -201,17 +204,40 @@ class ClockSetBackOnce(FakeClock):
 def test_a_head_whose_clock_is_set_back_plans_nothing_more_and_the_next_one_has_no_time_of_the_future(
     readings: int,
 ) -> None:
-    clock = ClockSetBackOnce(1_700_000_000.0)
+    clock = ClockSetOnce(1_700_000_000.0)
     bench = Bench(plan=once(down()), clock=clock)
     bench.cycle.turn()
     clock.readings, planned = readings, len(bench.snapshots)
     bench.bell.ring()
     bench.cycle.run()
-    assert bench.cycle.set_back == "the clock was set back by 3600 s"
+    assert bench.cycle.clock_set == "the clock was set back by 3600 s"
     assert all(snapshot.at > clock.at for snapshot in bench.snapshots[planned:])
     bench.cycle = bench.head()
     bench.cycle.turn()
     assert max(bench.snapshots[-1].memory.asked.values()) <= bench.clock.at
+
+
+@pytest.mark.parametrize("readings", range(1, 8))
+def test_a_head_whose_clock_is_set_forward_leaves_a_memory_that_is_as_old_as_before(readings: int) -> None:
+    clock = ClockSetOnce(1_700_000_000.0, by=3600.0)
+    bench = Bench(plan=once(down()), clock=clock)
+    bench.cycle.turn()
+    clock.readings = readings
+    bench.bell.ring()
+    bench.cycle.run()
+    assert bench.cycle.clock_set == "the clock was set forward by 3600 s"
+    bench.cycle = bench.head()
+    bench.cycle.turn()
+    (asked,) = bench.snapshots[-1].memory.asked.values()
+    assert asked == 1_700_003_600.0
+
+
+def test_a_clock_that_a_time_server_moves_forward_a_little_ends_nothing() -> None:
+    bench = Bench()
+    bench.cycle.turn()
+    bench.clock.set(9.0)
+    bench.cycle.turn()
+    assert bench.cycle.clock_set == ""
 
 
 def test_an_event_from_outside_is_stored_once() -> None:
@@ -392,6 +418,6 @@ def test_a_head_that_ends_for_its_clock_leaves_all_that_it_remembers_though_its_
     bench = Bench(plan=once(down()), clock=FakeClock(1_700_000_000.0))
     bench.cycle.turn()
     bench.store.commit(Memory(), (), ())
-    bench.clock.at -= 3600.0
+    bench.clock.set(-3600.0)
     bench.cycle.run()
-    assert bench.store.load().asked == {down().key: 1_700_000_000.0}
+    assert bench.store.load().asked == {down().key: 1_700_000_000.0 - 3600.0}

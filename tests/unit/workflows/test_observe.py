@@ -13,7 +13,7 @@ from steward.model.case import Marking
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import JobState
-from steward.model.memory import HeadMemory, Memory, SetBack
+from steward.model.memory import ClockChange, HeadMemory, Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.partition import Gate
@@ -64,7 +64,7 @@ MARKED = replace(
         for id, case in UNDER_REPAIR.cases.items()
     },
 )
-SET_BACK = Memory(head=HeadMemory(set_back=SetBack(at=10_000_000_000.0 - 3600.0, by=3600.0)))
+SET_BACK = Memory(head=HeadMemory(clock_change=ClockChange(at=10_000_000_000.0 - 3600.0, by=3600.0)))
 WITH_QUOTAS = replace(UNDER_REPAIR, quotas={"q-vision": a_quota("vision", gpus=4)})
 
 
@@ -277,6 +277,22 @@ def test_a_job_that_began_before_the_clock_was_set_back_did_not_begin_in_the_fut
     started = bench.look(memory=SET_BACK).jobs[job].started
     assert started is not None
     assert started <= clock.at
+
+
+def test_a_job_that_began_before_the_clock_was_set_forward_is_as_old_as_before_and_stays_the_very_record() -> None:
+    clock = FakeClock(10_000_000_000.0)
+    bench = Bench(clock=clock)
+    bench.slurm.now = clock.at - 10.0
+    job = bench.slurm.submit()
+    bench.slurm.tick(1.0)
+    before = bench.look().jobs[job].started
+    clock.at += 3600.0
+    forward = Memory(head=HeadMemory(clock_change=ClockChange(at=clock.at, by=-3600.0)))
+    seen = bench.look(memory=forward).jobs[job]
+    assert before is not None
+    assert seen.started == before + 3600.0
+    clock.at += 100_000.0
+    assert bench.look(memory=forward).jobs[job] is seen
 
 
 def test_a_job_that_ended_before_the_clock_was_set_back_did_not_end_in_the_future() -> None:

@@ -15,8 +15,6 @@ from steward.policy.groups.slot_table import TABLE
 from steward.policy.guards.deep_start import DeepStart
 from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
-CLOCKS_APART_S = 60.0
-"""How far a node's clock may be off, which gives slurmd's start time."""
 GONE_FOR_S = 1.0
 """How much later a second list without the instance must begin before the instance counts as lost."""
 
@@ -121,7 +119,7 @@ def is_registered(scene: SlotScene) -> bool:
         return True
     if node is None or not node.responding or node.slurmd_started is None or not scene.is_out:
         return False
-    return record.launched is None or node.slurmd_started >= record.launched - CLOCKS_APART_S
+    return node.slurmd_started != record.old_slurmd
 
 
 def _taken(scene: SlotScene) -> bool:

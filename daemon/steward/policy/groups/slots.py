@@ -172,11 +172,12 @@ def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     listed = scene.draft.instances_of(record.node)
     alive = [i for i in listed if i.state in (InstanceState.RUNNING, InstanceState.PENDING)]
     newest = max(alive, key=lambda i: (i.launched, i.id))
-    return _with_present_version(replace(record, instance=newest.id, launched=None), scene)
+    return _with_present_version(replace(record, instance=newest.id, launched=None, old_slurmd=None), scene)
 
 
 def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return _with_present_version(replace(record, launched=scene.draft.now), scene)
+    old_slurmd = scene.node.slurmd_started if scene.node else None
+    return _with_present_version(replace(record, launched=scene.draft.now, old_slurmd=old_slurmd), scene)
 
 
 def _with_present_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:

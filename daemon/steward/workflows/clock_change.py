@@ -1,7 +1,8 @@
-"""Move remembered times into the past after the clock was set back while no head ran.
+"""Move remembered times after the head's clock was set, so that all that is remembered is as old as it really is.
 
-The times that an earlier head remembered are in the future then. A running head never works with such times: it ends
-when it sees that the clock was set back, and the next head finds what any head finds after an absence.
+A head that sees its clock set moves its memory, writes it and ends. If the clock was set back while no head ran, the
+times that an earlier head remembered are in the future, and the next head moves them. If it was set forward while no
+head ran, that looks like a longer absence, and nothing is moved.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from steward.model.job import Job
-from steward.model.memory import Memory, SetBack
+from steward.model.memory import ClockChange, Memory
 from steward.model.unix_time import OnHeadsClock
 
 T = TypeVar("T")
@@ -26,12 +27,16 @@ def since_set_back(memory: Memory, now: float) -> Memory:
     """Return the memory; with its times moved into the past if the clock was set back since they were noted."""
     last = last_stamp(memory)
     moved = since_stamp(memory, last, now)
-    if moved is memory:
-        return memory
-    # like `in_time`: a start that is not in the future is compared with Slurm's own stamp, which is not moved
-    true = {id: job.started for id, job in memory.jobs.items() if not _is_ahead(job.started, now)}
-    jobs = {id: replace(job, started=true[id]) if id in true else job for id, job in moved.jobs.items()}
-    head = replace(moved.head, set_back=SetBack(at=now, by=last - now))
+    return memory if moved is memory else since_change(memory, ClockChange(at=now, by=last - now))
+
+
+def since_change(memory: Memory, change: ClockChange) -> Memory:
+    """Return the memory with its times moved by the change, and with the change noted."""
+    moved = earlier(memory, change.by)
+    # as Slurm stamped them, so that a run is still the same one
+    begun = {id: _since(job.started, change, change.at) for id, job in memory.jobs.items()}
+    jobs = {id: replace(job, started=begun[id]) for id, job in moved.jobs.items()}
+    head = replace(moved.head, clock_change=change)
     return replace(moved, head=head, jobs=MappingProxyType(jobs))
 
 
@@ -86,16 +91,19 @@ def last_stamp(memory: Memory) -> float:
     return max(*notes, *steps, *jobs, *(incident.since for incident in memory.incidents.values()), 0.0)
 
 
-def in_time(job: Job, known: SetBack, now: float) -> Job:
-    """Return the job with no start or end in the future: such times were noted before the clock was set back."""
-
-    def moved(at: float | None) -> float | None:
-        return min(at - known.by, known.at) if at is not None and _is_ahead(at, now) else at
-
-    if not _is_ahead(job.started, now) and not _is_ahead(job.ended, now):
-        return job
-    return replace(job, started=moved(job.started), ended=moved(job.ended))
+def in_time(job: Job, change: ClockChange, now: float) -> Job:
+    """Return the job with its start and end by the clock of today, if Slurm stamped them before the change."""
+    started, ended = _since(job.started, change, now), _since(job.ended, change, now)
+    return job if (started, ended) == (job.started, job.ended) else replace(job, started=started, ended=ended)
 
 
-def _is_ahead(at: float | None, now: float) -> bool:
-    return at is not None and at > now + NOTICED_S
+def _since(stamp: float | None, change: ClockChange, now: float) -> float | None:
+    """Return Slurm's stamp; moved by the change if it was surely made before the change.
+
+    If the clock was set back, that is a stamp in the future; if it was set forward, one of before the hour that was
+    left out.
+    """
+    if stamp is None:
+        return None
+    is_of_before = stamp > now + NOTICED_S if change.by > 0.0 else stamp <= change.at + change.by
+    return min(stamp - change.by, change.at) if is_of_before else stamp

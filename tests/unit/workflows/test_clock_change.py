@@ -1,4 +1,4 @@
-"""A clock that was set back while no head ran: what was remembered is taken to be as much older, once."""
+"""A clock that was set: what was remembered stays as old as it is, and a run stays the same one."""
 
 import typing
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from typing import Annotated, Any, get_args, get_origin
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.memory import Breaker, HeadMemory, Memory, SetBack
+from steward.model.memory import Breaker, ClockChange, HeadMemory, Memory
 from steward.model.unix_time import OnHeadsClock
-from steward.workflows.set_back import earlier, in_time, last_stamp, since_set_back
+from steward.workflows.clock_change import earlier, in_time, last_stamp, since_change, since_set_back
 from tests.builders.picture import a_cluster
 
 T0 = 1_700_000_000.0
@@ -23,8 +23,9 @@ NO_TIMES = {
     "Trial.usual",
     "Trial.share",
     "Case.old_slurmd",
+    "SlotRecord.old_slurmd",
     "Bystander.submitted",
-    "SetBack.by",
+    "ClockChange.by",
 }
 """Amounts, and stamps of Slurm that are compared with Slurm's. All other durations and amounts say their unit."""
 UNITS = ("_s", "_seconds", ".seconds")
@@ -86,7 +87,7 @@ def test_memory_of_the_future_is_moved_once_and_it_is_remembered_how_far() -> No
     memory = Memory(asked={Key("down:n1"): T0}, looked=T0 + 10.0)
     moved = since_set_back(memory, T0 - 3590.0)
     assert (moved.asked, moved.looked) == ({"down:n1": T0 - 3600.0}, T0 - 3590.0)
-    assert moved.head == HeadMemory(set_back=SetBack(at=T0 - 3590.0, by=3600.0))
+    assert moved.head == HeadMemory(clock_change=ClockChange(at=T0 - 3590.0, by=3600.0))
     assert since_set_back(moved, T0 - 3590.0) is moved
 
 
@@ -108,11 +109,23 @@ def test_a_run_is_the_same_afterwards_as_slurm_stamped_it_before() -> None:
     job = runs.seen.jobs[JobId(7)]
     for by in (60.0, 3600.0):
         memory = since_set_back(replace(runs.memory, looked=runs.now), now := runs.now - by)
-        assert memory.head.set_back is not None
-        assert memory.jobs[JobId(7)].started == in_time(job, memory.head.set_back, now).started, by
+        assert memory.head.clock_change is not None
+        assert memory.jobs[JobId(7)].started == in_time(job, memory.head.clock_change, now).started, by
 
 
 def test_a_job_with_no_time_in_the_future_stays_the_very_record() -> None:
     job = a_cluster().job(7).seen.jobs[JobId(7)]
     assert job.started is not None
-    assert in_time(job, SetBack(at=job.started + 10.0, by=60.0), job.started + 10.0) is job
+    assert in_time(job, ClockChange(at=job.started + 10.0, by=60.0), job.started + 10.0) is job
+
+
+def test_a_run_is_the_same_also_after_the_clock_was_set_forward() -> None:
+    runs = a_cluster().job(7).opted_in(7).then(500.0)
+    job = runs.seen.jobs[JobId(7)]
+    assert job.started is not None
+    for by in (60.0, 3600.0):
+        change = ClockChange(at=runs.now + by, by=-by)
+        memory = since_change(runs.memory, change)
+        assert memory.jobs[JobId(7)].started == in_time(job, change, runs.now + by).started == job.started + by
+        later = in_time(replace(job, started=runs.now + by + 1.0), change, runs.now + by + 5.0)
+        assert later.started == runs.now + by + 1.0, "a run that began after it"
