@@ -106,8 +106,13 @@ class Disk:
 
     def lock(self) -> None:
         self.unlock()
-        self.holder = sqlite3.connect(self.file, isolation_level=None)
-        self.holder.execute("BEGIN IMMEDIATE")
+        holder = sqlite3.connect(self.file, isolation_level=None)
+        try:
+            holder.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError:  # it was damaged, and no head has set it aside yet: nobody can lock it
+            holder.close()
+        else:
+            self.holder = holder
 
     def unlock(self) -> None:
         if self.holder is not None:
