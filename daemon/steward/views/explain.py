@@ -13,7 +13,7 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
-from steward.model.text import ago, clean, times, until
+from steward.model.text import ago, clean, span, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
@@ -309,7 +309,9 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
     lines += _lame_steps(job, mem, draft)
     if job is not None and mem.pending_from is not None:
-        lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
+        lines.append(
+            f"The job has waited to run again for {span(draft.now - mem.pending_from)}; {hurry(job, mem, draft)}."
+        )
         lines += lack_lines(job, draft)
     if job is not None and (slow := slow_nodes(job, draft)):
         lines.append(f"{slow[:1].upper()}{slow[1:]}.")
@@ -336,13 +338,15 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
     if kept is not None:
         nodes = fold(kept.nodes)
         if kept.freed is None:
-            lines.append(f"{nodes}: kept for it since {ago(kept.since, now)}, {until(kept.until, now)} at the latest.")
+            lines.append(
+                f"{nodes}: kept for it, for {span(now - kept.since)} now; freed {until(kept.until, now)} at the latest."
+            )
         else:
             lines.append(f"{nodes}: kept for it until {ago(kept.freed, now)}; {kept.why}.")
     if mem.lent is not None:
         lines.append(f"Hot spares released for it {ago(mem.lent.at, now)}: {fold(mem.lent.nodes)}.")
     if raised is not None and not raised.restored:
-        lines.append(f"First in the queue since {ago(raised.at, now)} (nice {raised.before} -> {raised.nice}).")
+        lines.append(f"First in the queue for {span(now - raised.at)} (nice {raised.before} -> {raised.nice}).")
     return lines
 
 

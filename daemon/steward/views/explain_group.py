@@ -101,7 +101,7 @@ def _bring_ups(group: Group, draft: Draft) -> list[str]:
 def _operations(group: Group, draft: Draft) -> list[str]:
     open_ones = [op for op in draft.operations.values() if op.finished is None and group.name in op.after]
     return [
-        f"Scaling {op.id} since {ago(op.at, draft.now)}: to {op.after[group.name].target} instances."
+        f"Scaling {op.id}, for {span(draft.now - op.at)}: to {op.after[group.name].target} instances."
         for op in sorted(open_ones, key=lambda op: (op.at, op.id))
         if group.name not in op.superseded
     ]
@@ -129,7 +129,7 @@ _PURPOSES = {Purpose.STAY: "", Purpose.LEAVE: ", leaves the group", Purpose.RENE
 
 
 def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
-    text = f"{slot.step.value} since {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
+    text = f"{slot.step.value} for {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
     if slot.hitch is not Hitch.NONE:
         text += f"; failed {times(slot.tries)} ({slot.hitch.value}): {slot.trouble}"
         text += f"; next try {until(slot.next_try, draft.now)}" if slot.is_coming else ""
@@ -243,7 +243,7 @@ def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
             "are not started by torchrun --rdzv-backend=steward or python -m steward.job.launch."
         )
     if run.is_changing or run.phase is RunPhase.FAULTED:
-        return f"The run is changing its size ({run.phase.value} since {ago(run.entered, now)}): {run.why}."
+        return f"The run is changing its size ({run.phase.value} for {span(now - run.entered)}): {run.why}."
     if not site.enabled or run.paused:
         return f"The run does not grow: {'a person paused it' if run.paused else 'the site does not let runs grow'}."
     if not run.steerable:

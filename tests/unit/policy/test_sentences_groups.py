@@ -183,7 +183,7 @@ SLOTS: list[Row] = [
         lambda: still_coming(T0 - 5),
         lambda: still_coming(None),
     ),
-    ("Slot abcdef012345-1 of group workers: serving since 10 s", lambda: at(SERVING), lambda: waiting()),
+    ("Slot abcdef012345-1 of group workers: serving for 10 s", lambda: at(SERVING), lambda: waiting()),
     (
         "Next: a machine is asked for in 60 s, in its turn.",
         lambda: waiting(next_try=T0 + 60),

@@ -304,7 +304,7 @@ def trial(*failing: str, picture: Picture | None = None) -> Picture:
 
 CHECKS: list[Row] = [
     (
-        "Check memory says unknown (since 0 s ago, never acted on): timed out",
+        "Check memory says unknown (for 0 s, never acted on): timed out",
         lambda: findings(),
         lambda: findings(outcome=Outcome.FAILED, severity=Severity.INFO),
     ),
@@ -314,12 +314,12 @@ CHECKS: list[Row] = [
         lambda: a_cluster().agent("n2", passed=frozenset({"ib.state"})),
     ),
     (
-        "its looks pass again since 5 s ago, not long enough yet",
+        "its looks have passed again for 5 s, not long enough yet",
         lambda: degraded(good_since=T0 - 5),
         lambda: degraded(),
     ),
     (
-        "They pass since 60 s ago",
+        "They have passed for 60 s",
         lambda: a_cluster().agent("n2", passed=frozenset({"disk"}), passed_since=(int(T0) - 60,)),
         lambda: a_cluster().agent("n2", passed=frozenset({"disk"})),
     ),

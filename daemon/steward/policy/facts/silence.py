@@ -151,8 +151,7 @@ def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:
     """Return the text of the incident, with the reason why it stays open."""
     heard, missing = reach(draft)
     reached = f"{heard} of {heard + missing} nodes are reached"
-    views = [draft.seen.agents.get(name) for name in waits]
-    if not heard and views and all(view is not None and has_left(view, draft) for view in views):
+    if not heard and waits and all(has_left(name, draft) for name in waits):
         until = "all of them were told to end: nothing is done until one is heard again or its provider says that it is"
         until += " gone"
     elif not heard:

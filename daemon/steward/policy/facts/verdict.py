@@ -229,19 +229,22 @@ def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
         return True
     if node.responding:
         return False
-    if view is None:  # an agent that took leave of the head before is not met yet: its slurmd may be off, too
-        return draft.nodes.of(node.name).left_us is None
+    if view is None:  # the slurmd of an agent that was told to end may be off, too
+        return not has_left(node.name, draft)
     # ten seconds after a message to slurmd's port Slurm says "not responding": while that port proves nothing, or was
     # not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
     if _proves_nothing(view, draft):
         return False
-    was_not_met = view.lost_at is None and not has_left(view, draft)
+    was_not_met = view.lost_at is None and not has_left(view.node, draft)
     return was_not_met or (view.fell_silent and not _missed_slurmd(view)) or is_fresh(view, draft)
 
 
-def has_left(view: AgentView, draft: Draft) -> bool:
-    """Return whether the agent was told to end, as it said to this head or to the one before."""
-    return view.leaves or (view.incarnation is None and draft.nodes.of(view.node).left_us is not None)
+def has_left(node: NodeName, draft: Draft) -> bool:
+    """Return whether the node's agent was told to end, as it said to this head or to the one before."""
+    view = draft.seen.agents.get(node)
+    if view is not None and (view.leaves or view.incarnation is not None):
+        return view.leaves
+    return draft.nodes.of(node).left_us is not None
 
 
 def went_with_host(view: AgentView, draft: Draft) -> bool:
@@ -258,7 +261,7 @@ def _proves_nothing(view: AgentView, draft: Draft) -> bool:
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent was told to end and slurmd's port refuses, which proves nothing."""
     # while a person restarts both services, by hand or for an upgrade, jobs run on
-    return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
+    return has_left(view.node, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def _may_be_full(view: AgentView) -> bool:
