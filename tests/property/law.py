@@ -26,7 +26,7 @@ from steward.model.action import (
 )
 from steward.model.agent_action import Action, CollectStacks, LetGo, MendNode
 from steward.model.ask import Answer
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.desired import Desired
 from steward.model.health import Advice
 from steward.model.ids import JobId
@@ -148,7 +148,7 @@ class Law:
         out = [
             c
             for c in cases
-            if c.is_open and not c.is_stood_in and c.step is not Step.SUSPECT and c.trigger.value != "admin"
+            if c.is_open and not c.is_stood_in and c.step is not CaseStep.SUSPECT and c.trigger.value != "admin"
         ]
         out = [case for case in out if case.opened > decided.memory.breakers_reset and not case.gone]
         out = [case for case in out if not case.command]  # Slurm itself took it out, not we

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import NodeName
 from steward.model.memory import Breaker
 from steward.model.node import Node
@@ -33,7 +33,7 @@ def withheld(draft: Draft) -> Withheld:
 def _holder(node: Node, draft: Draft) -> Breaker | None:
     """Return the breaker that is the only reason why the node's repair does not begin; None if there is none."""
     case = draft.cases.open_of(node.name)
-    if case is not None and case.step is not Step.SUSPECT:
+    if case is not None and case.step is not CaseStep.SUSPECT:
         return None
     fault = fault_of(node, draft)
     if fault is None or is_surely_gone(node, fault, draft):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from steward.model.ask import AskKind
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
@@ -20,8 +20,8 @@ from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits
 from steward.policy.facts.by_person import give_back
-from steward.policy.facts.correlate import AGENTS
 from steward.policy.facts.gone import open_silence
+from steward.policy.facts.incidents import AGENTS
 from steward.policy.facts.loans import loans
 from steward.policy.facts.orphan import is_orphan, way_out
 from steward.policy.facts.serving import belongs_to_slot
@@ -185,7 +185,7 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
         way = way_out(node, draft)
         todo = f"For a person: {way}" if way else f"{AWAITED[:1].upper()}{AWAITED[1:]}"
         return [f"{drained} No repair is open, and nothing gives it back by itself. {todo}."]
-    if case is None or case.step is Step.HELD:
+    if case is None or case.step is CaseStep.HELD:
         return [drained]
     if needs_spare(case, draft):
         return [f"{drained} A spare is to serve in its place; the node itself is left to a person."]
@@ -229,7 +229,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
         f"Case {case.id}, opened {ago(case.opened, draft.now)}: {case.why}",
         f"At step {case.step.value}, entered {ago(case.entered, draft.now)}.",
     ]
-    if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
+    if case.step is CaseStep.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"{case.node} {wait}.")
     if kept := why_kept_out(case, draft):
         lines.append(f"{case.node} was lost and is heard again, but does not serve: {kept}.")
@@ -240,7 +240,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"Spare {case.stand_in} serves in its place. For a person: {mend}; the spare then goes back.")
     elif case.stand_in:
         lines.append(f"Spare {case.stand_in} is to serve in its place.")
-    if is_short := case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
+    if is_short := case.step is CaseStep.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
         lines.append(f"The repair waits for a spare; {shortage(case, draft)}.")
     if case.tries and not is_short:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")

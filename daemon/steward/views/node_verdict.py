@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache, partial
 
 from steward.checks.limits import table_of
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.deep import DeepRun, DeepState
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import NodeName
@@ -135,13 +135,13 @@ def _of_case(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | 
         return None
     evidence = _case_evidence(case, draft)
     since = case.fault_at if case.fault_at is not None else case.opened
-    if case.step is Step.HELD:
+    if case.step is CaseStep.HELD:
         since = case.entered
     return NodeVerdict(word=_case_word(case), evidence=evidence, since=since, next=next_of_case(case, draft))
 
 
 def _case_evidence(case: Case, draft: Draft) -> str:
-    if case.step is not Step.HELD:
+    if case.step is not CaseStep.HELD:
         return "; ".join(case.why.evidence) or case.why.text
     kept = why_kept_out(case, draft)
     return f"it was lost and is heard again; {kept}" if kept else str(case.why)
@@ -150,7 +150,7 @@ def _case_evidence(case: Case, draft: Draft) -> str:
 def why_kept_out(case: Case, draft: Draft) -> str:
     """Return why a lost machine that is heard again is still out of service; empty for any other case."""
     view = draft.seen.agents.get(case.node)
-    if case.step is not Step.HELD or case.trigger is not Trigger.LOST or view is None or not view.is_heard:
+    if case.step is not CaseStep.HELD or case.trigger is not Trigger.LOST or view is None or not view.is_heard:
         return ""
     bad = next((finding for finding in view.findings if blocks_return(finding, draft)), None)
     failing = f"its check {bad.check} fails: {bad.text}" if bad is not None else ""
@@ -159,11 +159,11 @@ def why_kept_out(case: Case, draft: Draft) -> str:
 
 def _case_word(case: Case) -> Word:
     match case.step:
-        case Step.HELD:
+        case CaseStep.HELD:
             return Word.HELD
-        case Step.SUSPECT:
+        case CaseStep.SUSPECT:
             return Word.SUSPECT if case.trigger is Trigger.LOST else Word.DEGRADED
-        case Step.DRAIN | Step.RELEASE:
+        case CaseStep.DRAIN | CaseStep.RELEASE:
             return {Trigger.LOST: Word.LOST, Trigger.ADMIN: Word.IN_REPAIR}.get(case.trigger, Word.DEGRADED)
         case _:
             return Word.IN_REPAIR
@@ -370,15 +370,15 @@ _DONE = {
     Advice.REPLACE: "replaced",
 }
 _AWAITED_OF_SPARE = {
-    Step.PROVISION: "is checked when its agent connects",
-    Step.VERIFY: "serves when all its checks passed",
-    Step.RETURN: "serves when Slurm starts jobs on it",
+    CaseStep.PROVISION: "is checked when its agent connects",
+    CaseStep.VERIFY: "serves when all its checks passed",
+    CaseStep.RETURN: "serves when Slurm starts jobs on it",
 }
 _AWAITED = {
-    Step.MEND: "checked when its agent has carried out the light repair",
-    Step.PROVISION: "checked when the agent of the new or rebooted machine connects",
-    Step.VERIFY: "given back when all its checks passed",
-    Step.RETURN: "in service when Slurm starts jobs on it again",
+    CaseStep.MEND: "checked when its agent has carried out the light repair",
+    CaseStep.PROVISION: "checked when the agent of the new or rebooted machine connects",
+    CaseStep.VERIFY: "given back when all its checks passed",
+    CaseStep.RETURN: "in service when Slurm starts jobs on it again",
 }
 _SHOWN_JOBS = 3
 
@@ -392,13 +392,13 @@ def withheld_line(why: str) -> str:
 
 def next_of_case(case: Case, draft: Draft) -> str:
     """Return the next step of a repair, such as `replaced when job 12 ends` or `rebooted in its turn: ...`."""
-    if case.step is Step.HELD:
+    if case.step is CaseStep.HELD:
         return _of_held(case, draft)
     if draft.paused:
         return "nothing: actions are paused (`steward resume-actions`)"
     if not draft.want.repair.act:
         return f"nothing: {REPORT_ONLY}"
-    if case.step is Step.LAUNCH:
+    if case.step is CaseStep.LAUNCH:
         return _of_launch(case, draft)
     if case.stand_in and case.step in _AWAITED_OF_SPARE:
         return f"spare {case.stand_in} {_AWAITED_OF_SPARE[case.step]}"
@@ -413,7 +413,7 @@ def _of_held(case: Case, draft: Draft) -> str:
 
 def _before_repair(case: Case, draft: Draft) -> str:
     word = _DONE[case.rung]
-    if case.step is Step.SUSPECT and case.why.rule == "node.silent":
+    if case.step is CaseStep.SUSPECT and case.why.rule == "node.silent":
         return "taken out of service when a second source confirms it, else left in service"
     if wait := why_awaits(case, draft):
         return wait

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.case import Remedy, Step
+from steward.model.case import CaseStep, Remedy
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
@@ -100,7 +100,7 @@ def test_a_return_to_service_is_promised_only_while_a_repair_goes_on() -> None:
     assert "Steward drained it (reason steward:" in of_node(picture, "n2")
     assert "It returns to service after a successful repair." in of_node(picture, "n2")
     (case,) = picture.memory.cases.values()
-    held = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=Step.HELD)}))
+    held = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=CaseStep.HELD)}))
     assert "returns to service" not in of_node(held, "n2")
 
 
@@ -108,10 +108,10 @@ def test_a_return_to_service_is_promised_only_while_a_repair_goes_on() -> None:
 def test_a_node_under_repair_is_never_called_somebody_elses(reason: str) -> None:
     """Slurm's own reason, or an admin's command, stays on it until the repair is over."""
     picture = slurm_drains(a_cluster(), reason, "n2")
-    for step in Step:
+    for step in CaseStep:
         repaired = picture.then(1.0).then(1.0)
         (case,) = repaired.memory.cases.values()
-        at_step = replace(case, step=step, rung=Advice.REBOOT if step is not Step.SUSPECT else case.rung)
+        at_step = replace(case, step=step, rung=Advice.REBOOT if step is not CaseStep.SUSPECT else case.rung)
         later = replace(repaired, memory=replace(repaired.memory, cases={case.id: at_step}))
         silent = later.agent("n2", connected=False, lost_at=later.now)
         for seen in (later, silent):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.fit import MISSING, UNKNOWN
 from steward.model.health import Severity
 from steward.model.ids import JobId
@@ -926,7 +926,7 @@ def keep_goes_on(after_s: float) -> Picture:
 
 def no_repair() -> Picture:
     picture = the_job_waits()
-    cases = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    cases = {id: replace(case, step=CaseStep.HELD) for id, case in picture.memory.cases.items()}
     return replace(picture, memory=replace(picture.memory, cases=cases))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.capacity_policy import Pool
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.group import Goal, Rollout, RolloutState, Version
 from steward.model.ids import InstanceId
 from steward.model.instance import Instance, InstanceState
@@ -362,7 +362,7 @@ def machine_gone(step: SlotStep) -> Picture:
 
 
 def under_repair() -> Picture:
-    return repaired(at(SERVING), Step.LAUNCH)
+    return repaired(at(SERVING), CaseStep.LAUNCH)
 
 
 def shrunk(picture: Picture) -> Picture:

@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
+from steward.policy.case.marks import note_gone
 from steward.policy.case.scene import CaseScene
 from steward.policy.case.spares import is_spoilt, needs_spare
 from steward.policy.case.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.case.table import CaseFact
-from steward.policy.facts.correlate import AGENTS, CHECK, covers, in_incident
-from steward.policy.facts.forgotten import has_forgotten, marked_since, note_gone
-from steward.policy.facts.gone import gone
+from steward.policy.facts.forgotten import has_forgotten, marked_since
+from steward.policy.facts.gone import gone, is_withheld
+from steward.policy.facts.incidents import AGENTS, CHECK, covers, in_incident
 from steward.policy.facts.loans import can_be_replaced
 from steward.policy.facts.setup import failure
-from steward.policy.facts.silence import is_withheld
 from steward.policy.facts.slurm_faults import bears_reason, keeps_reason
 from steward.policy.facts.verdict import (
     NOTHING,
@@ -39,7 +39,15 @@ from steward.policy.slurm_reasons import speaks_of
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
-MARKED = (Step.DRAIN, Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
+MARKED = (
+    CaseStep.DRAIN,
+    CaseStep.RELEASE,
+    CaseStep.MEND,
+    CaseStep.LAUNCH,
+    CaseStep.PROVISION,
+    CaseStep.VERIFY,
+    CaseStep.HELD,
+)
 """The steps in which the node bears our mark; in DRAIN it does so only after Slurm showed the mark."""
 
 
@@ -63,7 +71,7 @@ def _cleared(scene: CaseScene) -> bool:
 
 
 def _incident(scene: CaseScene) -> bool:
-    if scene.case.step is not Step.SUSPECT:
+    if scene.case.step is not CaseStep.SUSPECT:
         kind = f"{CHECK}{scene.case.check}"
         return scene.case.is_of_reason and covers(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
     match scene.case.trigger:
@@ -91,7 +99,7 @@ def _commanded(scene: CaseScene) -> bool:
     order = command(scene.node)
     if order is None:
         return False
-    return order.text != scene.case.command or (scene.case.step is Step.HELD and order.at > scene.case.entered)
+    return order.text != scene.case.command or (scene.case.step is CaseStep.HELD and order.at > scene.case.entered)
 
 
 def _taken(scene: CaseScene) -> bool:
@@ -182,7 +190,7 @@ def _heard_again(scene: CaseScene) -> bool:
     case, view = scene.case, scene.view
     if (slot := scene.draft.slots.repairable.get(case.node)) is not None and slot.fixed:
         return _is_back(scene)
-    if case.step is Step.LAUNCH:
+    if case.step is CaseStep.LAUNCH:
         return False
     is_untouched = case.launches == 0 and case.replaced is None and case.stand_in is None
     is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
@@ -197,7 +205,7 @@ def _is_back(scene: CaseScene) -> bool:
     case, view = scene.case, scene.view
     if case.trigger is not Trigger.LOST or case.marked is None or is_light(case) or view is None or not view.is_heard:
         return False
-    if case.step is Step.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
+    if case.step is CaseStep.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
         return False
     is_clean = not any(blocks_return(finding, scene.draft) for finding in view.findings)
     return is_clean and not quarantine(case, scene.draft) and not often_lost(case, scene.draft)
@@ -231,23 +239,23 @@ def _mended(scene: CaseScene) -> bool:
 
 def _no_help(scene: CaseScene) -> bool:
     """Return whether the light repair failed: it was not carried out, took too long, or a check or test still fails."""
-    if scene.case.step is Step.MEND:
+    if scene.case.step is CaseStep.MEND:
         return scene.is_late or bool(outcome(order_of(scene.case), scene.view))
     if not is_light(scene.case):
         return False
-    if scene.case.step is not Step.RETURN and scene.is_late:
+    if scene.case.step is not CaseStep.RETURN and scene.is_late:
         return True
     return (is_checked(scene) and _is_broken(scene)) or _died(scene) or _is_unfit(scene)
 
 
 def _is_unfit(scene: CaseScene) -> bool:
     """Return whether the node's launch test or deep check failed, and the node is out of service."""
-    return scene.case.step is Step.RETURN and scene.start is DeepStart.FAILED and scene.node.is_drain
+    return scene.case.step is CaseStep.RETURN and scene.start is DeepStart.FAILED and scene.node.is_drain
 
 
 def _unproved(scene: CaseScene) -> bool:
     """Return whether the launch test could not be made (which proves no fault), and the node is out of service."""
-    return scene.case.step is Step.RETURN and scene.launch is DeepStart.UNCLEAR and scene.node.is_drain
+    return scene.case.step is CaseStep.RETURN and scene.launch is DeepStart.UNCLEAR and scene.node.is_drain
 
 
 def _refused(scene: CaseScene) -> bool:
@@ -271,7 +279,7 @@ def _no_good(scene: CaseScene) -> bool:
     """Return whether the present try failed: its instance is gone or broken, or the step took too long."""
     if is_light(scene.case):
         return False
-    if scene.case.step is Step.LAUNCH:
+    if scene.case.step is CaseStep.LAUNCH:
         launched = scene.draft.overview.instances_with(scene.case.token)
         return any(i.state.is_dead for i in launched) and scene.instance is None
     if scene.setup is not None and failure(scene.setup, scene.view):
@@ -280,9 +288,9 @@ def _no_good(scene: CaseScene) -> bool:
         return True
     if _is_unfit(scene):
         return True
-    if _is_gone(scene) or (scene.case.step is not Step.RETURN and scene.is_late):
+    if _is_gone(scene) or (scene.case.step is not CaseStep.RETURN and scene.is_late):
         return True
-    return scene.case.step is not Step.PROVISION and (_is_broken(scene) or _died(scene))
+    return scene.case.step is not CaseStep.PROVISION and (_is_broken(scene) or _died(scene))
 
 
 def _is_gone(scene: CaseScene) -> bool:
@@ -306,7 +314,7 @@ def _died(scene: CaseScene) -> bool:
 def _tries_left(scene: CaseScene) -> bool:
     """Return whether another try is left."""
     # if jobs cannot begin on the new machine either, the machine is not the cause: a person must look at the scripts
-    if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is DeepStart.FAILED:
+    if scene.case.rung is Advice.REPLACE and scene.case.step is CaseStep.RETURN and scene.launch is DeepStart.FAILED:
         return False
     return scene.case.launches + 1 < scene.draft.want.repair.max_launches
 
@@ -340,7 +348,7 @@ def _back(scene: CaseScene) -> bool:
 def _late(scene: CaseScene) -> bool:
     """Return whether the step's deadline has passed."""
     # not if the node was given back before the repair began: its jobs may run on
-    return scene.is_late and not (scene.case.step in (Step.DRAIN, Step.RELEASE) and is_unmarked(scene))
+    return scene.is_late and not (scene.case.step in (CaseStep.DRAIN, CaseStep.RELEASE) and is_unmarked(scene))
 
 
 QUESTIONS: dict[CaseFact, Callable[[CaseScene], bool]] = {

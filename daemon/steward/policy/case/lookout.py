@@ -1,7 +1,7 @@
 """Ask the second witness about silent nodes."""
 
 from steward.model.action import ProbeNode
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.node import Node
 from steward.model.repair_policy import WITNESS_FRESH_S
@@ -13,7 +13,6 @@ from steward.policy.facts.gone import (
     has_jobs,
     held_nodes,
     most_are_reached,
-    note_lost,
     open_silence,
     peers_of,
 )
@@ -70,7 +69,7 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.cases.in_work(node.name)
-    is_in_repair = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+    is_in_repair = case is not None and case.step not in (CaseStep.VERIFY, CaseStep.RETURN)
     if verdict.standing not in LOOKED_AT or is_in_repair or confirmed_gone(node, draft):
         return
     key = Key(f"probe:{node.name}")
@@ -88,3 +87,9 @@ def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_m
     if verdict.standing is not Standing.AGENT_ONLY:
         return every
     return min(every, max(DIES_AFTER_S, (last or since) - since))
+
+
+def note_lost(node: NodeName, since: float, draft: Draft) -> None:
+    """Remember when the node was last found lost."""
+    if (draft.nodes.of(node).lost_at or 0.0) < since:
+        draft.nodes.note(node, lost_at=draft.now)

@@ -5,7 +5,7 @@ A sign of trouble without proof opens no case: a deep check at the node's next i
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice, Severity
 from steward.model.ids import CaseId, NodeName
@@ -16,11 +16,10 @@ from steward.policy.case.scene import old_instance
 from steward.policy.case.spares import attainable
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import why_undoable
-from steward.policy.facts.correlate import in_incident, is_scout
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
-from steward.policy.facts.gone import gone
+from steward.policy.facts.gone import gone, is_withheld
+from steward.policy.facts.incidents import in_incident, is_scout
 from steward.policy.facts.serving import belongs_to_slot, is_current
-from steward.policy.facts.silence import is_withheld
 from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
     is_hands_off,
@@ -118,7 +117,7 @@ def _is_overruled(node: Node, fault: Fault, draft: Draft) -> bool:
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
     for case in draft.cases.of(node.name):
-        by_person = case.step is Step.CLOSED and case.why.rule == "case.by_person"
+        by_person = case.step is CaseStep.CLOSED and case.why.rule == "case.by_person"
         same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
         if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
             return True
@@ -249,7 +248,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         node=node.name,
         trigger=fault.trigger,
         check=mark_word(fault.check),
-        step=Step.SUSPECT,
+        step=CaseStep.SUSPECT,
         entered=draft.now,
         opened=draft.now,
         why=fault.why,

@@ -9,7 +9,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, finish, tell, with_results
+from steward.policy.deep.outcome import DEEP_TABLE, DeepFact, DeepScene, finish, tell, with_results
 from steward.policy.draft import Draft
 from steward.policy.facts.crowd import Crowd, choose, free_nodes, nodes_to_give_up
 from steward.policy.facts.doubts import suspects
@@ -305,5 +305,5 @@ QUESTIONS: dict[DeepFact, Callable[[DeepScene], bool]] = {
 }
 
 _DEEPS = StateMachine(
-    table=TABLE, step_of=lambda scene: scene.run.state, questions=QUESTIONS, enter=_enter, noted=_noted
+    table=DEEP_TABLE, step_of=lambda scene: scene.run.state, questions=QUESTIONS, enter=_enter, noted=_noted
 )

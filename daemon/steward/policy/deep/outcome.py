@@ -97,7 +97,7 @@ _ROWS: dict[tuple[DeepState, DeepFact], DeepState] = {
     (DeepState.RUNNING, DeepFact.ENDED): DeepState.DONE,
     (DeepState.RUNNING, DeepFact.LATE): DeepState.DONE,
 }
-TABLE = Table(_ROWS)
+DEEP_TABLE = Table(_ROWS)
 
 
 MAX_MEASURES = 400

@@ -13,7 +13,7 @@ from steward.policy.elastic.enter import enter
 from steward.policy.elastic.facts import QUESTIONS
 from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
 from steward.policy.elastic.scene import RunScene
-from steward.policy.elastic.table import TABLE, RunFact, deadline
+from steward.policy.elastic.table import RUN_TABLE, RunFact, deadline
 from steward.policy.facts.run_rules import rules_of
 from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
@@ -113,7 +113,7 @@ def _enter(scene: RunScene, fact: RunFact, phase: RunPhase) -> RunScene:
     return replace(scene, run=scene.draft.elastic.keep(enter(scene, fact, phase)))
 
 
-_RUNS = StateMachine(table=TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)
+_RUNS = StateMachine(table=RUN_TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)
 
 
 def _note_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:

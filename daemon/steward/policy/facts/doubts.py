@@ -7,7 +7,7 @@ from steward.model.health import Finding, Scope, Severity
 from steward.model.ids import CaseId, NodeName
 from steward.model.text import times
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import in_incident
+from steward.policy.facts.incidents import in_incident
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import mode_of
 

@@ -11,8 +11,8 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS
 from steward.policy.facts.forgotten import bears_old_mark
+from steward.policy.facts.incidents import AGENTS, in_incident
 from steward.policy.facts.verdict import (
     Standing,
     machine_of,
@@ -21,7 +21,7 @@ from steward.policy.facts.verdict import (
     standing,
     went_with_host,
 )
-from steward.policy.traits import Trait, is_away_on_purpose
+from steward.policy.traits import is_away_on_purpose
 
 PEERS = 3
 """How many agents are asked about a silent node."""
@@ -111,21 +111,6 @@ def _hears(name: NodeName, draft: Draft) -> bool:
     return name in draft.seen.nodes and view is not None and view.is_heard
 
 
-def note_unanswered(draft: Draft) -> None:
-    """Remember since when the slurmd of a lost node does not answer; forget it once slurmd or the agent is reached."""
-    unheard = draft.ground.agents.having(Trait.UNHEARD)
-    for name in sorted(draft.overview.remembered("silent_since")):
-        view = draft.seen.agents.get(name)
-        if view is not None and (name not in draft.seen.nodes or _is_reached(view, draft)):
-            draft.nodes.note(name, silent_since=None)
-    for name in sorted(unheard):
-        node = draft.seen.nodes.get(name)
-        if node is None or _is_reached(draft.seen.agents[name], draft):
-            continue
-        if draft.nodes.of(name).silent_since is None and standing(node, draft).standing is Standing.LOST:
-            draft.nodes.note(name, silent_since=draft.now)
-
-
 def _is_calm(since: float, draft: Draft) -> bool:
     """Return whether `agents_grace_s` has passed since the last agent came back, and since this node was lost."""
     incident = open_silence(draft)
@@ -165,7 +150,7 @@ def reach(draft: Draft) -> tuple[int, int]:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
         for name in monitored_nodes(draft):
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
-            if view is not None and _is_reached(view, draft):
+            if view is not None and is_reached(view, draft):
                 heard += 1
             elif view is not None and went_with_host(view, draft):
                 continue
@@ -180,7 +165,7 @@ def is_late(view: AgentView | None) -> bool:
     return view is not None and view.connected and view.late
 
 
-def _is_reached(view: AgentView, draft: Draft) -> bool:
+def is_reached(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent is heard, or slurmd answered since it was lost."""
     if view.connected:
         return not view.late
@@ -189,7 +174,12 @@ def _is_reached(view: AgentView, draft: Draft) -> bool:
     return answers and look is not None and look.at >= (view.lost_at or 0.0)
 
 
-def note_lost(node: NodeName, since: float, draft: Draft) -> None:
-    """Remember when the node was last found lost."""
-    if (draft.nodes.of(node).lost_at or 0.0) < since:
-        draft.nodes.note(node, lost_at=draft.now)
+def is_withheld(node: NodeName, draft: Draft) -> bool:
+    """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
+    return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
+
+
+def waited_for(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
+    incident = open_silence(draft)
+    return incident.waits if incident is not None else frozenset()

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.agent_action import MendNode
 from steward.model.case import Case, Trigger
 from steward.model.dotted import lookup_dotted
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
-from steward.model.ids import Key, NodeName
+from steward.model.ids import NodeName
 from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView
@@ -95,7 +94,7 @@ def standing(node: Node, draft: Draft) -> Verdict:
     if view is not None and view.connected:
         return _verdict_connected(view)
     if node.name in draft.slots:
-        return _verdict_unconnected(node, view, draft)  # not kept: a later step of the plan may change its slot
+        return _verdict_unconnected(node, view, draft)  # not kept: a later stage of the plan may change its slot
     if node.name not in draft.found.standings:
         draft.found.standings[node.name] = _verdict_unconnected(node, view, draft)
     verdict: Verdict = draft.found.standings[node.name]
@@ -352,24 +351,6 @@ def outcome(order: Order, view: AgentView | None) -> str | None:
     """Return how an order ended: empty if it was carried out, else why it was not; None: not known yet."""
     report = view.mend if view is not None and view.connected else None
     return report.error if report is not None and report.token == order.token else None
-
-
-def ask_mend(case: Case, draft: Draft) -> None:
-    """Have the node's agent carry out the rung; repeated until the agent reports the end."""
-    view, order = draft.seen.agents.get(case.node), order_of(case)
-    if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
-        return
-    why = Why(rule=f"case.{case.rung.value}", text=_order_text(case), evidence=(str(case.why),))
-    action = MendNode(
-        key=Key(f"mend:{order.token}"), why=why, node=case.node, rung=case.rung, target=case.target, token=order.token
-    )
-    draft.wish(action, draft.want.repair.retry_s)
-
-
-def _order_text(case: Case) -> str:
-    """Return what the order does, in words."""
-    did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
-    return f"{did} {case.target} on {case.node}"
 
 
 def command(node: Node) -> Command | None:

@@ -11,8 +11,9 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.text import some
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import close_case, current, serves, staying
+from steward.policy.facts.serving import current, serves, staying
 from steward.policy.groups.slot_save import hurried
+from steward.policy.groups.slots import close_case
 from steward.policy.groups.victims import choose
 from steward.policy.guards.bring_up import why_paused
 from steward.policy.slot_of import mint, taken_names

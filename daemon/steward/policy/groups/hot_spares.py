@@ -17,7 +17,7 @@ from steward.model.resume import JobMemory, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.lent import LENT_FOR_S, lent_nodes
+from steward.policy.facts.loans import LENT_FOR_S, lent_nodes
 from steward.policy.facts.verdict import Standing, standing, worst
 from steward.policy.traits import is_idle
 

@@ -10,7 +10,7 @@ from steward.model.node_names import fold
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS, covers
+from steward.policy.facts.incidents import AGENTS, covers
 from steward.policy.groups.victims import least_harm
 
 ALARMS_EVERY_S = 30.0

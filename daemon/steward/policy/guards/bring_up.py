@@ -13,7 +13,7 @@ from steward.model.group import GivenUp, Group, GroupStatus
 from steward.model.memory import Breaker
 from steward.model.slot import Hitch, SlotFact, SlotRecord, SlotStep
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS, covers
+from steward.policy.facts.incidents import AGENTS, covers
 from steward.policy.guards.breaker import DAY_S
 
 MORE_PER_HOUR = 2

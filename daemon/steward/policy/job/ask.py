@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import AnswerAsk, CheckNow
 from steward.model.ask import Answer, Ask, AskKind
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.events import Level
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
@@ -154,7 +154,7 @@ def _waits_for_drain(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
     """Return whether a bad node is still being drained, or is dead and still shown by Slurm in the job."""
     for node in sorted(bad & held_by(job, draft)):
         case, known = draft.cases.in_work(node), draft.seen.nodes.get(node)
-        if case is not None and case.step is Step.DRAIN and draft.may_touch_nodes:
+        if case is not None and case.step is CaseStep.DRAIN and draft.may_touch_nodes:
             return True
         since = case.marked if case is not None and case.marked is not None else None
         if known is not None and known.is_down and since is not None and draft.now < since + LEAVE_S:

@@ -5,6 +5,7 @@ jobs whose reservation ends (docs/decisions/0022). The reservation keeps all job
 moment in which the job can start, with the job first in the queue.
 """
 
+from collections.abc import Set
 from dataclasses import replace
 
 from steward.model.action import FreeNodes, KeepNodes
@@ -13,12 +14,12 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node_names import fold
 from steward.model.reservation import keep_name
-from steward.model.resume import Decision, JobMemory, KeptNodes
+from steward.model.resume import Decision, JobMemory, KeptNodes, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.lent import lend
-from steward.policy.facts.run_end import credential_safe_at
+from steward.policy.facts.loans import LENT_FOR_S, lent_nodes
+from steward.policy.guards.run_end import credential_safe_at
 from steward.policy.job.first import put_first
 from steward.policy.job.fits import asked, why_blocked
 from steward.policy.job.lost_place import has_grown, losing_a_node
@@ -285,3 +286,16 @@ def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     )
     draft.tell("job.keep_refused", text, once=f"keepmuch:{job.id}:{job.restarts}", job=job.id)
     return True
+
+
+def lend(job: Job, hot: Set[NodeName], count: int, draft: Draft) -> None:
+    """Lend the job `count` of the hot spares `hot`; none if there are not enough, or it has some already."""
+    mem = draft.jobs[job.id]
+    if not count or mem.lent is not None:
+        return
+    nodes = frozenset(sorted(hot - lent_nodes(draft))[:count])
+    if len(nodes) < count:
+        return
+    draft.jobs[job.id] = replace(mem, lent=Lent(nodes=nodes, at=draft.now, restart=mem.restarts))
+    draft.tell("job.hot_spare", f"job {job.id}: hot spares {fold(nodes)} are released for it", job=job.id)
+    draft.wake(draft.now + LENT_FOR_S)

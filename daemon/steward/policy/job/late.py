@@ -14,9 +14,9 @@ from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.run_end import end_of
 from steward.policy.facts.stops import stopped_nodes
 from steward.policy.facts.verdict import is_awaited
+from steward.policy.guards.run_end import end_of
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import FailureSource, told
 from steward.policy.job.launch import broken_end, nodes_that_broke

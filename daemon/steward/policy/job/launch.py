@@ -12,7 +12,7 @@ from steward.model.job import Job
 from steward.model.mark import first_token
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.run_end import clean_since
+from steward.policy.guards.run_end import clean_since
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import LAUNCH_FAILED
 from steward.policy.slurm_reasons import BATCH_BROKEN, Response, slurms_own

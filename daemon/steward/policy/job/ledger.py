@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.elastic import SizeChange
 from steward.model.ids import NodeName
 from steward.model.job import Job
@@ -361,6 +361,6 @@ def _repairs(before: Memory, after: Memory) -> Iterator[Case]:
         if (
             case is not old
             and case != old
-            and (case.marked is not None or case.step not in (Step.SUSPECT, Step.CLOSED))
+            and (case.marked is not None or case.step not in (CaseStep.SUSPECT, CaseStep.CLOSED))
         ):
             yield case

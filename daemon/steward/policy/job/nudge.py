@@ -9,8 +9,8 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import times
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.run_end import credential_safe_at, next_second
 from steward.policy.facts.suspended import ended_suspended
+from steward.policy.guards.run_end import credential_safe_at, next_second
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list, note_constraints
 from steward.policy.job.options import options

@@ -15,10 +15,10 @@ from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
-from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
 from steward.policy.facts.turn_share import has_share
+from steward.policy.guards.run_end import cleans_up_since, done_since, over_since
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told

@@ -6,7 +6,7 @@ A case reboots or replaces a node in service, as on an admin's command; of any o
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.group import Cluster, ClusterStatus, Goal, Role
 from steward.model.health import Advice
 from steward.model.node import Node
@@ -30,7 +30,7 @@ MOST_MENDED = 25
 No = tuple[NodeRefusal, str]
 """The refusal, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
-_MAY_BE_ENDED = (Step.SUSPECT, Step.HELD)
+_MAY_BE_ENDED = (CaseStep.SUSPECT, CaseStep.HELD)
 """Steps in which a person's command ends a case, like a case that waits for approval; any other repair goes on."""
 
 
@@ -195,7 +195,7 @@ def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
     before, node = draft.cases.open_of(slot.node), draft.seen.nodes[slot.node]
     # if the node has another reason in place of the old case's mark, the new case must accept that reason, too
     reason = before.command if before is not None and bears_reason(before, node, draft) else ""
-    if before is not None and before.step is Step.SUSPECT:
+    if before is not None and before.step is CaseStep.SUSPECT:
         draft.cases.forget(before)
     elif before is not None:
         by = Why(rule="case.by_person", text=why.text, evidence=(str(before.why),))

@@ -8,19 +8,19 @@ from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
-from steward.policy.facts.gone import (
-    confirmed_gone,
-    gone,
-    is_late,
-    most_are_reached,
-    note_unanswered,
-    open_silence,
-    reach,
-)
+from steward.policy.facts.gone import confirmed_gone, is_late, is_reached, most_are_reached, open_silence, reach
+from steward.policy.facts.incidents import AGENTS, crowded, limit, without_acknowledged
 from steward.policy.facts.serving import belongs_to_slot, is_being_verified
-from steward.policy.facts.verdict import has_left, is_awaited, missed_since, monitored_nodes, went_with_host
-from steward.policy.traits import is_away_on_purpose
+from steward.policy.facts.verdict import (
+    Standing,
+    has_left,
+    is_awaited,
+    missed_since,
+    monitored_nodes,
+    standing,
+    went_with_host,
+)
+from steward.policy.traits import Trait, is_away_on_purpose
 
 SPAN_S = 30.0
 """Agents that fall silent this close together have a common cause."""
@@ -85,17 +85,6 @@ def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
 def _is_known_gone(name: NodeName, draft: Draft) -> bool:
     """Return whether the node is known to be gone."""
     return draft.cases.lost(name) is not None or bool(confirmed_gone(draft.seen.nodes[name], draft))
-
-
-def is_withheld(node: NodeName, draft: Draft) -> bool:
-    """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
-    return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
-
-
-def waited_for(draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
-    incident = open_silence(draft)
-    return incident.waits if incident is not None else frozenset()
 
 
 def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
@@ -165,3 +154,18 @@ def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:
         )
         until += " that are heard say that it is gone"
     return f"{what}; {until}"
+
+
+def note_unanswered(draft: Draft) -> None:
+    """Remember since when the slurmd of a lost node does not answer; forget it once slurmd or the agent is reached."""
+    unheard = draft.ground.agents.having(Trait.UNHEARD)
+    for name in sorted(draft.overview.remembered("silent_since")):
+        view = draft.seen.agents.get(name)
+        if view is not None and (name not in draft.seen.nodes or is_reached(view, draft)):
+            draft.nodes.note(name, silent_since=None)
+    for name in sorted(unheard):
+        node = draft.seen.nodes.get(name)
+        if node is None or is_reached(draft.seen.agents[name], draft):
+            continue
+        if draft.nodes.of(name).silent_since is None and standing(node, draft).standing is Standing.LOST:
+            draft.nodes.note(name, silent_since=draft.now)
