@@ -5,9 +5,9 @@ The store was lost, or a person set the mark again. Steward does not give such a
 
 from steward.model.mark import SPARE
 from steward.model.node import Node
-from steward.policy.case.marks import is_return_forgotten
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import give_back
+from steward.policy.facts.forgotten import is_return_forgotten
 from steward.policy.facts.loans import can_be_replaced
 from steward.policy.facts.serving import belongs_to_slot
 
