@@ -6,10 +6,10 @@ from steward.model.case import Case, CaseStep
 from steward.model.ids import NodeName
 from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
-from steward.model.text import until
+from steward.model.text import time_left
 from steward.policy.case.spares import needs_spare
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import ways_out
+from steward.policy.facts.by_person import commands_for_held_node
 from steward.policy.facts.verdict import blocks_return
 from steward.policy.guards.new_machine import was_checked
 
@@ -48,7 +48,7 @@ def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
 def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
     """Return the line about an open repair."""
     if case.step is CaseStep.HELD:
-        return f"Waits for a person: {ways_out(case.node, draft)}."
+        return f"Waits for a person: {commands_for_held_node(case.node, draft)}."
     lacks = _lacks(case.stand_in or case.node, case.step, case.entered, draft)
     awaited = _OF_CASES[case.step]
     if case.step is CaseStep.LAUNCH and needs_spare(case, draft):
@@ -60,7 +60,7 @@ def _line(
     awaited: str, lacks: str, entered: float, limit_s: float | None, now: float, spare: NodeName | None = None
 ) -> str:
     waits = f"Spare {spare} waits" if spare else "Waits"
-    by = f", at the latest {until(entered + limit_s, now)}" if limit_s is not None else ""
+    by = f", at the latest {time_left(entered + limit_s, now)}" if limit_s is not None else ""
     return f"{waits} for {awaited}{by}{f': {lacks}' if lacks else ''}."
 
 

@@ -7,7 +7,7 @@ from steward.model.ids import NodeName
 from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.node_names import fold
-from steward.model.text import until
+from steward.model.text import time_left
 from steward.policy.case.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.guards.breaker import tripped
@@ -52,7 +52,7 @@ def now_line(breaker: Breaker, nodes: tuple[NodeName, ...], now: float) -> str:
     if breaker.trial is not None:
         due = f"it closes when repair {breaker.trial} ends well; {due}"
     elif breaker.next_try > now:
-        due = f"a first repair is let through {until(breaker.next_try, now)}; {due}"
+        due = f"a first repair is let through {time_left(breaker.next_try, now)}; {due}"
     else:
         due = f"the next repair is let through as its trial; {due}"
     held = f"withholds the repair of {fold(nodes)} now" if nodes else "withholds nothing now"

@@ -11,12 +11,12 @@ from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView
-from steward.model.text import ago, some, span, until
+from steward.model.text import ago, count_noun, span, time_left
 from steward.policy.draft import Draft
 from steward.policy.facts.verdict import may_act_on, mode_of
 from steward.policy.guards.breaker import guards
 from steward.policy.guards.ladder import identity
-from steward.policy.guards.lemons import arithmetic, lemons
+from steward.policy.guards.lemons import lemons, score_text
 from steward.policy.traits import HEALTH
 from steward.policy.trust import SITE, trial_key
 from steward.views.node_verdict import node_verdict
@@ -46,9 +46,9 @@ def finding_lines(name: NodeName, draft: Draft) -> list[str]:
     lines += [f"Check {f.check} says unknown ({_unknown_words(f, draft)}): {f.text}" for f in unknown]
     if view.passed:
         since = _passes_since(view.passes_since, draft.now)
-        lines.append(f"{some(len(view.passed), 'check')} passed: {_some(view.passed)}.{since}")
+        lines.append(f"{count_noun(len(view.passed), 'check')} passed: {_some(view.passed)}.{since}")
     if view.skipped:
-        count, verb = some(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"
+        count, verb = count_noun(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"
         lines.append(f"{count} {verb} not apply here (no such hardware or tool): {_some(view.skipped)}.")
     return lines
 
@@ -114,7 +114,7 @@ def guard_lines(name: NodeName, draft: Draft) -> list[str]:
     scopes = dict.fromkeys(scope for check in checks or ["agent"] for scope in guards(name, check, draft))
     breakers = [draft.breakers[scope] for scope in scopes if scope in draft.breakers]
     lines = [
-        f"Breaker: {one.text}; one repair is let through {until(one.tripped + one.patience_s, draft.now)}."
+        f"Breaker: {one.text}; one repair is let through {time_left(one.tripped + one.patience_s, draft.now)}."
         for one in breakers
     ]
     parts = (one for _, one in sorted(draft.incidents.items()) if one.over is None and name in one.nodes)
@@ -131,7 +131,7 @@ def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
     scored = (one for one in lemons(memory, len(draft.seen.nodes), draft.now) if one.piece in pieces)
     for one in scored:
         advice = "; a candidate for quarantine" if one.is_candidate else ""
-        lines.append(f"Lemon score {one.score:.1f} of {one.piece}{advice}: {arithmetic(one.parts)}")
+        lines.append(f"Lemon score {one.score:.1f} of {one.piece}{advice}: {score_text(one.parts)}")
     return lines
 
 

@@ -11,7 +11,7 @@ from steward.model.node import NodeBase
 from steward.model.slot import SlotStep
 from steward.model.witness import Witness
 from steward.policy.controls import resume_actions
-from steward.policy.facts.incidents import crowded
+from steward.policy.facts.incidents import close_in_time
 from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.picture import Picture, a_cluster, n, names
 
@@ -195,10 +195,10 @@ def test_different_checks_have_different_causes() -> None:
 
 def test_a_crowd_is_those_that_are_within_any_window() -> None:
     times = {n(f"n{i}"): at for i, at in enumerate([0.0, 5.0, 20.0, 24.0, 29.0, 60.0])}
-    assert crowded({}, 10, 1) == frozenset()
-    assert crowded(times, 10, 3) == names("n2", "n3", "n4")
-    assert crowded(times, 10, 4) == frozenset()
-    assert crowded(times, 10, 2) == names("n0", "n1", "n2", "n3", "n4")
+    assert close_in_time({}, 10, 1) == frozenset()
+    assert close_in_time(times, 10, 3) == names("n2", "n3", "n4")
+    assert close_in_time(times, 10, 4) == frozenset()
+    assert close_in_time(times, 10, 2) == names("n0", "n1", "n2", "n3", "n4")
 
 
 def test_while_nobody_is_heard_one_node_of_each_job_that_may_be_resumed_is_looked_at() -> None:

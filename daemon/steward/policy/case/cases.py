@@ -12,7 +12,7 @@ from steward.policy.case.steps import entered, wish_for
 from steward.policy.case.suspicion import fault_of
 from steward.policy.case.table import CASE_TABLE, CaseFact
 from steward.policy.draft import Draft
-from steward.policy.facts.gone import gone
+from steward.policy.facts.gone import why_gone
 from steward.policy.guards.lemons import note_failure
 from steward.policy.state_machine import StateMachine
 
@@ -69,7 +69,7 @@ def _confirm(case: Case, scene: CaseScene) -> Case:
     note_failure(case, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     why = fault.why if fault and fault.trigger is case.trigger else case.why
-    word = gone(scene.node, scene.draft) if case.trigger is Trigger.LOST else ""
+    word = why_gone(scene.node, scene.draft) if case.trigger is Trigger.LOST else ""
     if word and word not in why.evidence:
         why = replace(why, evidence=(*why.evidence, word))
     scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)

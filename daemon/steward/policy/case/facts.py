@@ -12,21 +12,21 @@ from steward.policy.case.spares import is_spoilt, needs_spare
 from steward.policy.case.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.case.table import CaseFact
 from steward.policy.facts.forgotten import has_forgotten, marked_since
-from steward.policy.facts.gone import gone, is_withheld
-from steward.policy.facts.incidents import AGENTS, CHECK, covers, in_incident
+from steward.policy.facts.gone import is_withheld, why_gone
+from steward.policy.facts.incidents import AGENTS, CHECK, in_incident, is_going_on
 from steward.policy.facts.loans import can_be_replaced
-from steward.policy.facts.setup import failure
-from steward.policy.facts.slurm_faults import bears_reason, keeps_reason
+from steward.policy.facts.setup import setup_failure
+from steward.policy.facts.slurm_faults import still_has_reason, still_has_slurms_reason
 from steward.policy.facts.verdict import (
     NOTHING,
     Standing,
+    admin_command,
     blocks_return,
-    command,
     mode_of,
     order_of,
-    outcome,
+    order_outcome,
     standing,
-    worst,
+    worst_finding,
 )
 from steward.policy.guards.approval import needs_approval
 from steward.policy.guards.breaker import admit
@@ -65,7 +65,7 @@ def _cleared(scene: CaseScene) -> bool:
         case Trigger.LOST:
             return standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
         case Trigger.ADMIN:
-            return bool(case.command) and not bears_reason(case, scene.node, scene.draft)
+            return bool(case.command) and not still_has_reason(case, scene.node, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     return fault is None or (fault.trigger, mark_word(fault.check)) != (case.trigger, case.check)
 
@@ -73,7 +73,7 @@ def _cleared(scene: CaseScene) -> bool:
 def _incident(scene: CaseScene) -> bool:
     if scene.case.step is not CaseStep.SUSPECT:
         kind = f"{CHECK}{scene.case.check}"
-        return scene.case.is_of_reason and covers(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
+        return scene.case.is_of_reason and is_going_on(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
     match scene.case.trigger:
         case Trigger.LOST:
             return is_withheld(scene.node.name, scene.draft)
@@ -90,13 +90,13 @@ def _confirmed(scene: CaseScene) -> bool:
         return True
     if why_left_alone(scene.case.node, scene.draft):
         return False
-    is_gone = scene.case.trigger is Trigger.LOST and gone(scene.node, scene.draft)
+    is_gone = scene.case.trigger is Trigger.LOST and why_gone(scene.node, scene.draft)
     return bool(is_gone) or admit(scene.case, scene.draft) is None
 
 
 def _commanded(scene: CaseScene) -> bool:
     """Return whether an admin gave another command, or on a held case the same command again."""
-    order = command(scene.node)
+    order = admin_command(scene.node)
     if order is None:
         return False
     return order.text != scene.case.command or (scene.case.step is CaseStep.HELD and order.at > scene.case.entered)
@@ -104,7 +104,9 @@ def _commanded(scene: CaseScene) -> bool:
 
 def _taken(scene: CaseScene) -> bool:
     node = scene.node
-    return node.is_foreign and command(node) is None and not keeps_reason(scene.case, node, scene.draft)
+    return (
+        node.is_foreign and admin_command(node) is None and not still_has_slurms_reason(scene.case, node, scene.draft)
+    )
 
 
 def _freed(scene: CaseScene) -> bool:
@@ -140,7 +142,7 @@ def _worse(scene: CaseScene) -> bool:
 
 def _is_surely_lost(scene: CaseScene) -> bool:
     """Return whether the node is lost; while many nodes are silent at once, only if its loss is confirmed."""
-    return is_lost(scene) and (not covers(AGENTS, scene.draft) or bool(gone(scene.node, scene.draft)))
+    return is_lost(scene) and (not is_going_on(AGENTS, scene.draft) or bool(why_gone(scene.node, scene.draft)))
 
 
 def own_fatal(scene: CaseScene) -> Finding | None:
@@ -150,7 +152,7 @@ def own_fatal(scene: CaseScene) -> Finding | None:
     if view is None or not view.connected:
         return None
     own = tuple(f for f in view.findings if not _is_of_many(f, scene))
-    finding = worst(replace(view, findings=own), draft) if own else None
+    finding = worst_finding(replace(view, findings=own), draft) if own else None
     return finding if finding is not None and finding.severity is Severity.FATAL else None
 
 
@@ -168,7 +170,7 @@ def is_lost(scene: CaseScene) -> bool:
 def _out(scene: CaseScene) -> bool:
     node, case = scene.node, scene.case
     if case.command:
-        return bears_reason(case, node, scene.draft)
+        return still_has_reason(case, node, scene.draft)
     marked = node.mark is not None and node.mark.id == case.id
     return marked and (node.is_down if case.trigger.ends_jobs else node.is_drain)
 
@@ -234,13 +236,13 @@ def _gentle(scene: CaseScene) -> bool:
 
 def _mended(scene: CaseScene) -> bool:
     order = order_of(scene.case)
-    return order is NOTHING or outcome(order, scene.view) == ""
+    return order is NOTHING or order_outcome(order, scene.view) == ""
 
 
 def _no_help(scene: CaseScene) -> bool:
     """Return whether the light repair failed: it was not carried out, took too long, or a check or test still fails."""
     if scene.case.step is CaseStep.MEND:
-        return scene.is_late or bool(outcome(order_of(scene.case), scene.view))
+        return scene.is_late or bool(order_outcome(order_of(scene.case), scene.view))
     if not is_light(scene.case):
         return False
     if scene.case.step is not CaseStep.RETURN and scene.is_late:
@@ -282,7 +284,7 @@ def _no_good(scene: CaseScene) -> bool:
     if scene.case.step is CaseStep.LAUNCH:
         launched = scene.draft.overview.instances_with(scene.case.token)
         return any(i.state.is_dead for i in launched) and scene.instance is None
-    if scene.setup is not None and failure(scene.setup, scene.view):
+    if scene.setup is not None and setup_failure(scene.setup, scene.view):
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
         return True

@@ -10,7 +10,7 @@ from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
-from steward.policy.facts.incidents import AGENTS, CHECK, SHARED, crowded, limit, without_acknowledged
+from steward.policy.facts.incidents import AGENTS, CHECK, SHARED, close_in_time, limit, without_acknowledged
 from steward.policy.facts.slurm_faults import out_by_reason
 from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
 from steward.policy.slurm_reasons import is_of_jobs
@@ -88,7 +88,7 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
     many = 1 if kind.startswith(SHARED) else least or limit(draft)
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
-        if crowded(found, _WINDOW_S, many):
+        if close_in_time(found, _WINDOW_S, many):
             _begin(kind, found, draft)
         return
     if (back := _given_back(kind, incident, draft)) is not None:

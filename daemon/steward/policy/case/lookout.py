@@ -9,15 +9,15 @@ from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.gone import (
     AGREE,
-    confirmed_gone,
     has_jobs,
     held_nodes,
     most_are_reached,
     open_silence,
     peers_of,
+    why_confirmed_gone,
 )
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.verdict import Standing, Verdict, monitored_nodes, standing
+from steward.policy.facts.verdict import Standing, Verdict, monitored_but_unheard, standing
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """Standings in which the witness is asked. With a late agent, the answer is there when the silence becomes a loss."""
@@ -39,7 +39,7 @@ def probe_silent(draft: Draft) -> None:
     # of many nodes that fell silent at once, look only at those of jobs whose shims wait, and at one of each job that
     # may be resumed, or at all its nodes if that may bring the job back: nothing depends on the others
     asked_about = _nodes_to_look_at(draft) if many else set()
-    for node in map(draft.seen.nodes.__getitem__, monitored_nodes(draft)):
+    for node in map(draft.seen.nodes.__getitem__, monitored_but_unheard(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
         if not is_passed_over and not belongs_to_slot(node, draft):
             _probe(node, draft, is_of_many=node.name in many)
@@ -70,7 +70,7 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
         note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.cases.in_work(node.name)
     is_in_repair = case is not None and case.step not in (CaseStep.VERIFY, CaseStep.RETURN)
-    if verdict.standing not in LOOKED_AT or is_in_repair or confirmed_gone(node, draft):
+    if verdict.standing not in LOOKED_AT or is_in_repair or why_confirmed_gone(node, draft):
         return
     key = Key(f"probe:{node.name}")
     every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)

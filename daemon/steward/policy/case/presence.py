@@ -8,7 +8,7 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.stops import reported_stop, stops_from
-from steward.policy.facts.verdict import monitored_nodes
+from steward.policy.facts.verdict import monitored_but_unheard
 from steward.policy.traits import Trait
 
 _LONGEST_NAMES = 200
@@ -51,7 +51,7 @@ def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
 
 def note_leaves(draft: Draft) -> None:
     """Remember which agents were told to end, for a head that starts before they are back."""
-    for name in monitored_nodes(draft):
+    for name in monitored_but_unheard(draft):
         view = draft.seen.agents.get(name)
         if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
             draft.nodes.note(name, left_us=view.lost_at)

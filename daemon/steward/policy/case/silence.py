@@ -8,15 +8,22 @@ from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.facts.gone import confirmed_gone, is_late, is_reached, most_are_reached, open_silence, reach
-from steward.policy.facts.incidents import AGENTS, crowded, limit, without_acknowledged
+from steward.policy.facts.gone import (
+    count_reached,
+    is_late,
+    is_reached,
+    most_are_reached,
+    open_silence,
+    why_confirmed_gone,
+)
+from steward.policy.facts.incidents import AGENTS, close_in_time, limit, without_acknowledged
 from steward.policy.facts.serving import belongs_to_slot, is_being_verified
 from steward.policy.facts.verdict import (
     Standing,
     has_left,
     is_awaited,
     missed_since,
-    monitored_nodes,
+    monitored_but_unheard,
     standing,
     went_with_host,
 )
@@ -33,9 +40,9 @@ def follow_silence(draft: Draft) -> None:
     """
     note_unanswered(draft)
     _note_agents_back(draft)
-    fallen = away(draft)
+    fallen = _silent_nodes(draft)
     silent = frozenset(name for name in fallen if not _is_known_gone(name, draft))
-    together = crowded(fallen, SPAN_S, limit(draft))
+    together = close_in_time(fallen, SPAN_S, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
         waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)
@@ -44,7 +51,7 @@ def follow_silence(draft: Draft) -> None:
         _begin(together, waits, draft)
 
 
-def away(draft: Draft) -> Mapping[NodeName, float]:
+def _silent_nodes(draft: Draft) -> Mapping[NodeName, float]:
     """Return the nodes whose agent is late or lost, with the time when it was last heard or should have been.
 
     A node that is away on purpose does not count, nor one whose agent said that its host shuts down, nor one that is
@@ -52,7 +59,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     under repair.
     """
     found = {}
-    for node in monitored_nodes(draft):
+    for node in monitored_but_unheard(draft):
         known = draft.seen.nodes[node]
         if is_away_on_purpose(known) or (belongs_to_slot(known, draft) and not is_being_verified(node, draft)):
             continue
@@ -84,7 +91,7 @@ def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
 
 def _is_known_gone(name: NodeName, draft: Draft) -> bool:
     """Return whether the node is known to be gone."""
-    return draft.cases.lost(name) is not None or bool(confirmed_gone(draft.seen.nodes[name], draft))
+    return draft.cases.lost(name) is not None or bool(why_confirmed_gone(draft.seen.nodes[name], draft))
 
 
 def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
@@ -138,7 +145,7 @@ def _note_agents_back(draft: Draft) -> None:
 
 def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:
     """Return the text of the incident, with the reason why it stays open."""
-    heard, missing = reach(draft)
+    heard, missing = count_reached(draft)
     reached = f"{heard} of {heard + missing} nodes are reached"
     if not heard and waits and all(has_left(name, draft) for name in waits):
         until = "all of them were told to end: nothing is done until one is heard again or its provider says that it is"

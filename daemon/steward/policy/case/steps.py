@@ -19,8 +19,8 @@ from steward.policy.case.spares import attainable, free_spare, needs_spare
 from steward.policy.case.table import CaseFact
 from steward.policy.draft import Draft
 from steward.policy.facts.incidents import CHECK
-from steward.policy.facts.verdict import NOTHING, command, order_of, outcome
-from steward.policy.guards.approval import ask_for_yes, needs_approval
+from steward.policy.facts.verdict import NOTHING, admin_command, order_of, order_outcome
+from steward.policy.guards.approval import ask_for_approval, needs_approval
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.guards.ladder import (
@@ -176,7 +176,7 @@ def _mark_again(scene: CaseScene, text: str) -> None:
 
 
 def _ask_or_wait(scene: CaseScene) -> None:
-    if needs_approval(ask_for_yes(scene.case, scene.draft), scene.draft):
+    if needs_approval(ask_for_approval(scene.case, scene.draft), scene.draft):
         return
     if waits_for_jobs(scene.case, scene.node):
         text = f"{scene.case.node}: waits for its jobs to end"
@@ -292,7 +292,7 @@ def _give_back(scene: CaseScene) -> None:
         return  # the node was returned: wait until slurmd has answered Slurm's ping
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")
-    order = command(scene.node)  # the repair also fulfils a command that came meanwhile
+    order = admin_command(scene.node)  # the repair also fulfils a command that came meanwhile
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
@@ -339,7 +339,7 @@ _WISHES: dict[CaseStep, Callable[[CaseScene], None]] = {
 def ask_mend(case: Case, draft: Draft) -> None:
     """Have the node's agent carry out the rung; repeated until the agent reports the end."""
     view, order = draft.seen.agents.get(case.node), order_of(case)
-    if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
+    if order is NOTHING or view is None or not view.connected or order_outcome(order, view) is not None:
         return
     why = Why(rule=f"case.{case.rung.value}", text=_order_text(case), evidence=(str(case.why),))
     action = MendNode(

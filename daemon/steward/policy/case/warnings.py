@@ -7,9 +7,9 @@ from steward.model.text import one_line
 from steward.policy.case.marks import give_back_again
 from steward.policy.draft import Draft
 from steward.policy.facts.forgotten import returned_by
-from steward.policy.facts.orphan import has_stray_mark, is_orphan, way_out
+from steward.policy.facts.orphan import has_stray_mark, is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.slurm_faults import MOST_HURT, breaks_launches_of, count_users, done_about
+from steward.policy.facts.slurm_faults import MOST_HURT, breaks_launches_of, count_owners, response_text
 from steward.policy.leaks import CURE, leak_text
 from steward.policy.slurm_reasons import Response, near_miss, slurms_own
 from steward.policy.traits import Trait
@@ -26,7 +26,7 @@ def note_foreign(draft: Draft) -> None:
             draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
         if has_stray_mark(node, draft):
             give_back_again(node, draft)
-        if is_orphan(node, draft) and (way := way_out(node, draft)):
+        if is_orphan(node, draft) and (way := remedy_for_orphan(node, draft)):
             what = "that case is over: see slurmctld's log for who took it out, then"
             what = what if returned_by(node, draft) else "no repair is open, and nothing gives it back by itself;"
             said = f"{node.name}: carries our mark '{short}', but {what} {way}"
@@ -49,7 +49,7 @@ def tell_hurt(draft: Draft) -> None:
     """Say once of each node on which jobs of only one user could not start that nothing is done about it."""
     for name in [name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT]:
         jobs = breaks_launches_of(name, draft)
-        if len(jobs) > MOST_HURT and count_users(jobs, draft) <= MOST_HURT:
+        if len(jobs) > MOST_HURT and count_owners(jobs, draft) <= MOST_HURT:
             named = ", ".join(map(str, jobs[:8]))
             text = f"{name}: Slurm could not start jobs {named} there, which started elsewhere; all are of one user, so"
             text += f" nothing is done: see what only {name} lacks (folders of their output, their environment)"
@@ -63,7 +63,7 @@ def tell_reasons(draft: Draft) -> None:
             continue
         if row.response in (Response.LEAVE, Response.WATCH) or belongs_to_slot(node, draft):
             continue
-        text, what = first_token(node.reason.text), done_about(row, node, draft)
+        text, what = first_token(node.reason.text), response_text(row, node, draft)
         said = f"{node.name}: Slurm says '{one_line(text, 200)}' ({row.kind.value}): {what}"
         once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}:{what}"
         draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)

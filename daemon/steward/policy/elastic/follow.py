@@ -9,7 +9,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.elastic.enter import enter
+from steward.policy.elastic.enter import enter_phase
 from steward.policy.elastic.facts import QUESTIONS
 from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
 from steward.policy.elastic.scene import RunScene
@@ -110,7 +110,7 @@ def _follow(
 
 
 def _enter(scene: RunScene, fact: RunFact, phase: RunPhase) -> RunScene:
-    return replace(scene, run=scene.draft.elastic.keep(enter(scene, fact, phase)))
+    return replace(scene, run=scene.draft.elastic.keep(enter_phase(scene, fact, phase)))
 
 
 _RUNS = StateMachine(table=RUN_TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)

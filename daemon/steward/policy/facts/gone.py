@@ -17,7 +17,7 @@ from steward.policy.facts.verdict import (
     Standing,
     machine_of,
     missed_since,
-    monitored_nodes,
+    monitored_but_unheard,
     standing,
     went_with_host,
 )
@@ -37,12 +37,12 @@ def open_silence(draft: Draft) -> Incident | None:
     return incident if incident is not None and incident.over is None else None
 
 
-def gone(node: Node, draft: Draft) -> str:
+def why_gone(node: Node, draft: Draft) -> str:
     """Return why we are sure that the lost node is gone; empty if we are not."""
-    return confirmed_gone(node, draft) or _gone_by_looks(node, draft)
+    return why_confirmed_gone(node, draft) or _gone_by_looks(node, draft)
 
 
-def confirmed_gone(node: Node, draft: Draft) -> str:
+def why_confirmed_gone(node: Node, draft: Draft) -> str:
     """Return how the agent, the provider or Slurm says that the lost node is gone; empty if none of them does."""
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
@@ -69,7 +69,7 @@ def _by_slurm(node: Node, draft: Draft) -> str:
     # this does not count while the head reaches no node, because slurmctld is then cut off, too; nor for a while after
     # an agent came back, because others may follow
     is_slurms = node.is_down and (node.mark is None or bears_old_mark(node, draft))
-    return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
+    return "Slurm has it DOWN" if is_slurms and count_reached(draft)[0] and _is_calm(0.0, draft) else ""
 
 
 def _gone_by_looks(node: Node, draft: Draft) -> str:
@@ -140,15 +140,15 @@ def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
 
 def most_are_reached(draft: Draft) -> str:
     """Return in words that the head reaches most nodes; empty if it does not."""
-    heard, missing = reach(draft)
+    heard, missing = count_reached(draft)
     return f"{heard} of {heard + missing} nodes are reached" if heard > missing else ""
 
 
-def reach(draft: Draft) -> tuple[int, int]:
+def count_reached(draft: Draft) -> tuple[int, int]:
     """Return how many nodes the head reaches (agent heard, or slurmd answered lately), and how many it misses."""
     if draft.found.reach is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
-        for name in monitored_nodes(draft):
+        for name in monitored_but_unheard(draft):
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
             if view is not None and is_reached(view, draft):
                 heard += 1
@@ -176,7 +176,7 @@ def is_reached(view: AgentView, draft: Draft) -> bool:
 
 def is_withheld(node: NodeName, draft: Draft) -> bool:
     """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
-    return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
+    return in_incident(node, AGENTS, draft) and not why_gone(draft.seen.nodes[node], draft)
 
 
 def waited_for(draft: Draft) -> frozenset[NodeName]:

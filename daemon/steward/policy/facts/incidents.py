@@ -21,7 +21,7 @@ def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
     return incident is not None and incident.over is None and node in incident.nodes
 
 
-def covers(kind: str, draft: Draft) -> bool:
+def is_going_on(kind: str, draft: Draft) -> bool:
     """Return whether an incident of this kind goes on; meanwhile no new node is repaired for its cause."""
     incident = draft.incidents.get(kind)
     return incident is not None and incident.over is None
@@ -85,7 +85,7 @@ def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) 
     return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
 
 
-def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
+def close_in_time(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
     """Return the nodes that have the fault within `span` seconds of each other, if they are at least `many`."""
     ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
     crowd: list[NodeName] = []

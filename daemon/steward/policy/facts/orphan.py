@@ -6,7 +6,7 @@ The store was lost, or a person set the mark again. Steward does not give such a
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import give_back
+from steward.policy.facts.by_person import return_command
 from steward.policy.facts.forgotten import is_return_forgotten
 from steward.policy.facts.loans import can_be_replaced
 from steward.policy.facts.serving import belongs_to_slot
@@ -27,9 +27,9 @@ def has_stray_mark(node: Node, draft: Draft) -> bool:
     return is_out and not is_meant and not REBOOTS & node.flags
 
 
-def way_out(node: Node, draft: Draft) -> str:
+def remedy_for_orphan(node: Node, draft: Draft) -> str:
     """Return what a person should do about an orphan; empty while its agent may still come after the head's start."""
-    view, back = draft.seen.agents.get(node.name), give_back(node.name)
+    view, back = draft.seen.agents.get(node.name), return_command(node.name)
     has_agent = view is not None and view.connected
     if has_agent and node.responding:
         return f"give it back with {back}"

@@ -51,12 +51,12 @@ def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
     return is_current(record, group, draft.seen, draft.cases.nodes_in_repair)
 
 
-def current(group: Group, draft: Draft) -> int:
+def count_serving(group: Group, draft: Draft) -> int:
     """Return the number that the API shows as CurrentCount, and that MinCount is compared with."""
     return sum(serves(record, group, draft) for record in draft.slots.members(group.name))
 
 
-def staying(group: Group, draft: Draft) -> list[SlotRecord]:
+def slots_that_stay(group: Group, draft: Draft) -> list[SlotRecord]:
     """Return the slots that are not leaving, the oldest first."""
     return [record for record in draft.slots.members(group.name) if not record.is_leaving]
 

@@ -48,7 +48,7 @@ def is_prepared(setup: NodeSetup, view: AgentView | None) -> bool:
     return report is not None and report.state is SetupState.SUCCEEDED
 
 
-def failure(setup: NodeSetup, view: AgentView | None) -> str:
+def setup_failure(setup: NodeSetup, view: AgentView | None) -> str:
     """Return why the run failed, in one line; empty if it has not failed."""
     report = report_of(setup, view)
     if report is None or report.state is not SetupState.FAILED:

@@ -12,7 +12,7 @@ from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.verdict import Fault, command, mode_of
+from steward.policy.facts.verdict import Fault, admin_command, mode_of
 from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
 from steward.policy.traits import Trait
 
@@ -129,17 +129,17 @@ def _runs_elsewhere(mem: JobMemory, node: NodeName, draft: Draft) -> bool:
 def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes on which jobs of more than `MOST_HURT` users could not start that could start elsewhere."""
     hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
-    return frozenset(name for name in hurt if count_users(breaks_launches_of(name, draft), draft) > MOST_HURT)
+    return frozenset(name for name in hurt if count_owners(breaks_launches_of(name, draft), draft) > MOST_HURT)
 
 
-def count_users(jobs: tuple[JobId, ...], draft: Draft) -> int:
+def count_owners(jobs: tuple[JobId, ...], draft: Draft) -> int:
     return len({draft.jobs[job].uid for job in jobs})
 
 
 def launch_fault(node: Node, draft: Draft) -> Fault | None:
     """Return the fault of a node on which Slurm could not start jobs, though it left the node in service; else None."""
     jobs = breaks_launches_of(node.name, draft)
-    if count_users(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
+    if count_owners(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
         return None
     text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
     why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))
@@ -169,16 +169,16 @@ def with_reason(fault: Fault, node: Node, draft: Draft) -> Fault:
     return replace(fault, command=first_token(node.reason.text))
 
 
-def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
+def still_has_slurms_reason(case: Case, node: Node, draft: Draft) -> bool:
     """Return whether the node still has Slurm's own reason with which this case was opened."""
     same = bool(case.command) and node.reason is not None and first_token(node.reason.text) == case.command
     return same and slurms_own(node, draft.want.slurm_user) is not None
 
 
-def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
+def still_has_reason(case: Case, node: Node, draft: Draft) -> bool:
     """Return whether the node still has the reason in place of this case's mark: a command, or Slurm's own."""
-    order = command(node)
-    return (order is not None and order.text == case.command) or keeps_reason(case, node, draft)
+    order = admin_command(node)
+    return (order is not None and order.text == case.command) or still_has_slurms_reason(case, node, draft)
 
 
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
@@ -188,7 +188,7 @@ def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
             yield node, row
 
 
-def done_about(row: ReasonRow, node: Node, draft: Draft) -> str:
+def response_text(row: ReasonRow, node: Node, draft: Draft) -> str:
     """Return what is done about a reason of Slurm's own, in words."""
     if acting_row(node, draft) is not None or row.response in (Response.LEAVE, Response.WATCH):
         return row.response.value

@@ -17,7 +17,7 @@ def ended_suspended(job: Job, mem: JobMemory) -> bool:
     return mem.suspension is not None and mem.suspension.since is not None and mem.suspension.restart < job.restarts
 
 
-def went_on(mem: JobMemory) -> float | None:
+def continued_at(mem: JobMemory) -> float | None:
     """Return when the run was last continued after a suspension; None if it was never suspended."""
     return mem.suspension.over if mem.suspension is not None else None
 

@@ -101,7 +101,7 @@ def standing(node: Node, draft: Draft) -> Verdict:
     return verdict
 
 
-def monitored_nodes(draft: Draft) -> Sequence[NodeName]:
+def monitored_but_unheard(draft: Draft) -> Sequence[NodeName]:
     """Return the monitored nodes whose agent is not connected or not punctual, by name.
 
     A node is monitored if its agent was seen before, by this head or an earlier one. All others without an agent are
@@ -312,7 +312,7 @@ def may_act_on(finding: Finding, draft: Draft) -> bool:
     return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
 
 
-def worst(view: AgentView | None, draft: Draft) -> Finding | None:
+def worst_finding(view: AgentView | None, draft: Draft) -> Finding | None:
     """Return the finding that takes the node out, worst and oldest first; None if there is none."""
     found = view.findings if view else ()
     bad = [f for f in found if f.is_bad and f.severity.takes_out and may_act_on(f, draft)]
@@ -347,13 +347,13 @@ def order_of(case: Case) -> Order:
     return NOTHING if case.rung is Advice.NONE else Order(token=f"{case.id}-{case.rung.value}")
 
 
-def outcome(order: Order, view: AgentView | None) -> str | None:
+def order_outcome(order: Order, view: AgentView | None) -> str | None:
     """Return how an order ended: empty if it was carried out, else why it was not; None: not known yet."""
     report = view.mend if view is not None and view.connected else None
     return report.error if report is not None and report.token == order.token else None
 
 
-def command(node: Node) -> Command | None:
+def admin_command(node: Node) -> Command | None:
     """Return the order that an admin gives in the node's reason (`policy/slurm_reasons.py`); None if there is none."""
     text = ordered(node)
     if not text or node.reason is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotFact, SlotStep
-from steward.policy.facts.setup import NodeSetup, failure, is_prepared
+from steward.policy.facts.setup import NodeSetup, is_prepared, setup_failure
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
 from steward.policy.groups.slot_table import SLOT_TABLE
@@ -85,7 +85,7 @@ def _prepared(scene: SlotScene) -> bool:
 
 
 def _stumbled(scene: SlotScene) -> bool:
-    return bool(failure(setup_of(scene), scene.view))
+    return bool(setup_failure(setup_of(scene), scene.view))
 
 
 def _failed(scene: SlotScene) -> bool:

@@ -14,7 +14,7 @@ from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotFact, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.setup import failure
+from steward.policy.facts.setup import setup_failure
 from steward.policy.facts.verdict import blocks_return
 from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
 from steward.policy.groups.slot_save import backup_error, patience
@@ -230,7 +230,7 @@ def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _stumbled(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return failed(record, Hitch.SCRIPT, failure(setup_of(scene), scene.view), scene)
+    return failed(record, Hitch.SCRIPT, setup_failure(setup_of(scene), scene.view), scene)
 
 
 def _vacated(record: SlotRecord, scene: SlotScene) -> SlotRecord:

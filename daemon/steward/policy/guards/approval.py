@@ -33,7 +33,7 @@ def why_awaits(case: Case, draft: Draft) -> str:
     return f"waits for your approval to {_DOES[case.rung]}: `steward approve {case.number}`"
 
 
-def ask_for_yes(case: Case, draft: Draft) -> Case:
+def ask_for_approval(case: Case, draft: Draft) -> Case:
     """Ask people for approval once for each rung, and note since when the case waits; return the case."""
     if not needs_approval(case, draft):
         return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))

@@ -16,8 +16,8 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
-from steward.policy.job.failure import Failure, FailureSource, asked
-from steward.policy.job.launch import unbegun
+from steward.policy.job.failure import Failure, FailureSource, failure_of_ask
+from steward.policy.job.launch import script_never_began
 from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
@@ -112,7 +112,7 @@ def _stop_ending(ask: Ask, job: Job, draft: Draft) -> None:
 
 def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:
     """Rule on the failure and answer the shim, or wait for fresh checks or for a bad node to leave service."""
-    failure = asked(ask, job, mem, failed_at, draft, known=unbegun(ask, job, mem, failed_at, draft))
+    failure = failure_of_ask(ask, job, mem, failed_at, draft, known=script_never_began(ask, job, mem, failed_at, draft))
     ruling = decide(failure)
     if promised := standing_promise(mem, ruling, failed_at, draft):
         requeue(job, promised.why, draft)

@@ -21,7 +21,7 @@ from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.loans import LENT_FOR_S, lent_nodes
 from steward.policy.guards.run_end import credential_safe_at
 from steward.policy.job.first import put_first
-from steward.policy.job.fits import asked, why_blocked
+from steward.policy.job.fits import recent_answer, why_blocked
 from steward.policy.job.lost_place import has_grown, losing_a_node
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
@@ -162,7 +162,7 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
 def _would_start(other: Job, job: Job, draft: Draft) -> bool:
     """Return whether the other job could start on the kept nodes; True if Slurm does not answer."""
     since = other.eligible or other.submitted or draft.now
-    fit = asked(Question(job=other.id, through=keep_name(job.id)), since, draft)
+    fit = recent_answer(Question(job=other.id, through=keep_name(job.id)), since, draft)
     return fit is None or fit.starts
 
 

@@ -14,7 +14,7 @@ from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.job.progress import told_of
+from steward.policy.job.progress import progress_of
 
 RUNS_KEPT = 20
 """Runs kept in memory for each job; the store keeps all runs."""
@@ -188,7 +188,7 @@ def _with_last_report(run: Run, draft: Draft) -> Run:
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
     """Return the report of the run's farthest node; None if no node reports progress."""
-    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_progress_order, default=None)
+    return max(progress_of(run.job, run.nodes, draft, restart=run.restart), key=_progress_order, default=None)
 
 
 def _progress_order(told: Progress) -> tuple[bool, int, int, NodeName]:
