@@ -152,6 +152,7 @@ docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md
 	$(BIN)/python -m steward.policy.case.table > docs/case.md
 	$(BIN)/python -m steward.policy.groups.slot_table > docs/slot.md
+	$(BIN)/python -m steward.api.routes | sed -i -e '/made by: .*api.routes/r /dev/stdin' -e '/made by: .*api.routes/,/<!-- end/{/<!--/!d}' docs/api.md
 
 tested:         ## the README's table of what was tested, from the results of the last `make test-all`
 	@python3 tools/tested.py

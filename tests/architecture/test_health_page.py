@@ -11,7 +11,7 @@ from steward.cli import main
 from steward.model.agent_tables import HealthPolicy
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.settings import parse
-from steward.policy.facts import correlate
+from steward.policy.facts import incidents
 from steward.policy.guards import breaker, canary
 from steward.views.node_verdict import Word
 from steward.views.notify import FIELDS, problem_of
@@ -66,7 +66,7 @@ def test_its_numbers_are_the_defaults() -> None:
         (repair.concurrent_fraction * 100, "{:g} % of a group"),
         (repair.concurrent_all_count, "{} in all"),
         (repair.replacements_per_hour, "{} begun in an hour"),
-        (correlate.SHARE * 100, "{:g} % of the nodes"),
+        (incidents.SHARE * 100, "{:g} % of the nodes"),
         (repair.breaker_fraction * 100, "{:g} % out by our own action"),
         (breaker.CHECK_SHARE * 100, "{:g} % within 10 min"),
         (repair.breaker_patience_s / 60, "one repair through after {:g} min"),

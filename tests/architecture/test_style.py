@@ -43,3 +43,26 @@ def test_a_public_class_has_a_name_of_its_own() -> None:
 
 def test_a_module_has_one_subject() -> None:
     assert two_subjects() == []
+
+
+WRITES = frozenset({"wish", "tell", "tell_again", "keep", "close", "forget", "note", "drop", "clear", "update", "pop"})
+
+
+def rooted(node: ast.expr) -> str:
+    """The dotted name of an expression without its indexes, as `draft.jobs` of `draft.jobs[id]`."""
+    return ast.unparse(node).partition("[")[0]
+
+
+def changes_of_the_draft(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES:
+            yield rooted(node.func)
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            yield rooted(target)
+
+
+def test_a_fact_changes_nothing() -> None:
+    files = [file for file in FILES if "policy/facts/" in name(file)]
+    found = {f"{name(file)}: {text}" for file in files for one in functions(file) for text in changes_of_the_draft(one)}
+    # `draft.found` keeps answers for the rest of the plan, `draft.ground` from plan to plan
+    assert sorted(text for text in found if ": draft." in text and ": draft.found." not in text) == []

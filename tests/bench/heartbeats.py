@@ -20,7 +20,7 @@ from pathlib import Path
 
 from steward.adapters.clock import SystemClock
 from steward.adapters.offload import Threads
-from steward.adapters.wire.handshake import Hello, greet_head, until_beat
+from steward.adapters.wire.handshake import Hello, greet_head, seconds_to_next_beat
 from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
 from steward.model.health import Incarnation
@@ -55,7 +55,7 @@ async def _agent(number: int, port: int, gate: asyncio.Semaphore) -> None:
     while True:
         await channel.beat(sent=time.time())
         await reader.read(65536)
-        await asyncio.sleep(until_beat(terms.interval_s, time.time()))
+        await asyncio.sleep(seconds_to_next_beat(terms.interval_s, time.time()))
 
 
 def _agents(count: int, port: int) -> None:

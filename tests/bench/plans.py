@@ -18,7 +18,7 @@ from typing import Any
 
 from steward.head.serve import suit_many_nodes
 from steward.model.ask import AskKind, OptedIn
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.deep import DeepKind
 from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice
@@ -197,7 +197,7 @@ def resumed(site: Picture, many: int) -> Picture:
     flags = frozenset({"DRAIN", "NOT_RESPONDING"})
     nodes, cases, jobs, memories = {}, {}, {}, {}
     for i, name in enumerate(dead):
-        case = a_case(i, name, Step.LAUNCH)
+        case = a_case(i, name, CaseStep.LAUNCH)
         reason = Reason(text=f"steward:{case.check}:{case.rung.value}:{case.id}", user="slurm", at=T0 - 60)
         nodes[name] = replace(site.seen.nodes[name], base=NodeBase.DOWN, flags=flags, reason=reason, responding=False)
         cases[case.id] = case
@@ -210,7 +210,7 @@ def resumed(site: Picture, many: int) -> Picture:
     )
 
 
-def a_case(number: int, node: NodeName, step: Step) -> Case:
+def a_case(number: int, node: NodeName, step: CaseStep) -> Case:
     return Case(
         id=CaseId(f"c{number}"),
         node=node,
@@ -263,7 +263,7 @@ def deep_checks(site: Picture, many: int) -> Picture:
     nodes, cases = {}, {}
     for i in range(many):
         name = n(f"n{i + 1}")
-        case = a_case(i, name, Step.RETURN)
+        case = a_case(i, name, CaseStep.RETURN)
         cases[case.id] = case
         reason = Reason(text=f"steward:{case.check}:{case.rung.value}:{case.id}", user="slurm", at=T0 - 60)
         nodes[name] = replace(site.seen.nodes[name], flags=frozenset({"DRAIN"}), reason=reason)

@@ -24,7 +24,7 @@ from typing import TypeVar
 from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.wire.handshake import Hello, greet_head, until_beat
+from steward.adapters.wire.handshake import Hello, greet_head, seconds_to_next_beat
 from steward.adapters.wire.seal import Sealer
 from steward.agent.link import STEADY_S, backoff_s
 from steward.head.hub import Hub
@@ -90,7 +90,7 @@ async def _agent(node: NodeName, source: str, port: int, munge: MungePort, rng: 
                 while not reader.at_eof():
                     await channel.beat(sent=time.time())
                     await reader.read(65536)
-                    await asyncio.sleep(until_beat(wait_s, time.time()))
+                    await asyncio.sleep(seconds_to_next_beat(wait_s, time.time()))
                     wait_s = terms.interval_s
             finally:
                 writer.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.model.capacity_policy import CapacityPolicy
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Operation, Role
@@ -60,7 +60,7 @@ class ApiPicture:
     def agent(self, name: str, **fields: Any) -> "ApiPicture":
         return self.see(agents={**self.seen.agents, n(name): replace(self.seen.agents[n(name)], **fields)})
 
-    def repaired(self, name: str, step: Step = Step.LAUNCH) -> "ApiPicture":
+    def repaired(self, name: str, step: CaseStep = CaseStep.LAUNCH) -> "ApiPicture":
         case = Case(
             id=CaseId("c-1"),
             node=n(name),

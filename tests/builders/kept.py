@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
@@ -43,7 +43,7 @@ def waiting() -> Picture:
 
 def n2_is_back(picture: Picture) -> Picture:
     memory = picture.memory
-    cases = {id: replace(c, step=Step.CLOSED, closed=picture.now) for id, c in memory.cases.items()}
+    cases = {id: replace(c, step=CaseStep.CLOSED, closed=picture.now) for id, c in memory.cases.items()}
     back = replace(picture, memory=replace(memory, cases=cases))
     return back.node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None).agent(
         "n2", connected=True, lost_at=None, witness=None, last_heard=back.now

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.ids import CaseId, JobId, NodeName
 from steward.model.ledger import Ending, Run
 from steward.model.memory import Memory
@@ -80,7 +80,7 @@ REPAIR = Case(
     node=NodeName("n3"),
     trigger=Trigger.FATAL,
     check="kernel_log",
-    step=Step.CLOSED,
+    step=CaseStep.CLOSED,
     entered=BEGIN + 3900,
     opened=BEGIN + 3601,
     why=Why(rule="x", text="Xid 79"),

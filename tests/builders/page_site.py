@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.elastic import Cause, ElasticRun, RunPhase, SizeChange
 from steward.model.events import Event, Level
 from steward.model.health import Advice, Finding, Outcome, Severity
@@ -119,7 +119,7 @@ def _cases() -> list[Case]:
         _case(
             f"c{at}-1",
             f"n{at + 11}",
-            Step.CLOSED,
+            CaseStep.CLOSED,
             T0 - (20 - at) * HOUR,
             why=_LOST if at % 2 else _ECC,
             fault_at=T0 - (20 - at) * HOUR,
@@ -130,13 +130,13 @@ def _cases() -> list[Case]:
     ]
     return [
         *closed,
-        _case("c9-1", "n7", Step.LAUNCH, T0 - 595, why=_LOST, fault_at=T0 - 603, marked=T0 - 590),
-        _case("c10-1", "n3", Step.RELEASE, T0 - 290, why=_ECC, trigger=Trigger.FATAL, asked=T0 - 280),
-        _case("c8-1", "n16", Step.HELD, T0 - 7200, why=_ECC, trigger=Trigger.FATAL, rung=Advice.REPLACE),
+        _case("c9-1", "n7", CaseStep.LAUNCH, T0 - 595, why=_LOST, fault_at=T0 - 603, marked=T0 - 590),
+        _case("c10-1", "n3", CaseStep.RELEASE, T0 - 290, why=_ECC, trigger=Trigger.FATAL, asked=T0 - 280),
+        _case("c8-1", "n16", CaseStep.HELD, T0 - 7200, why=_ECC, trigger=Trigger.FATAL, rung=Advice.REPLACE),
     ]
 
 
-def _case(id: str, node: str, step: Step, opened: float, **fields: object) -> Case:
+def _case(id: str, node: str, step: CaseStep, opened: float, **fields: object) -> Case:
     given = {"trigger": Trigger.LOST, "check": "gpu.ecc", "why": _LOST, **fields}
     return Case(id=CaseId(id), node=n(node), step=step, opened=opened, entered=opened + 5, **given)  # type: ignore[arg-type]
 

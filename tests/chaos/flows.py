@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
 from steward.model.desired import DeepPolicy
 from steward.model.group import BatchSize, GroupStatus
@@ -71,18 +71,18 @@ def _approved(node: NodeName) -> Reached:
     return reached
 
 
-def _at_case(node: NodeName, step: Step) -> Reached:
-    order = list(Step)
+def _at_case(node: NodeName, step: CaseStep) -> Reached:
+    order = list(CaseStep)
 
     def reached(bench: Bench) -> bool:
         cases = [case for case in bench.memory.cases.values() if case.node == node]
-        return any(order.index(step) <= order.index(case.step) <= order.index(Step.CLOSED) for case in cases)
+        return any(order.index(step) <= order.index(case.step) <= order.index(CaseStep.CLOSED) for case in cases)
 
     return reached
 
 
 def _is_repaired(node: NodeName) -> Reached:
-    return lambda bench: any(c.node == node and c.step is Step.CLOSED for c in bench.memory.cases.values())
+    return lambda bench: any(c.node == node and c.step is CaseStep.CLOSED for c in bench.memory.cases.values())
 
 
 def _degraded(bench: Bench) -> None:
@@ -111,7 +111,7 @@ def _at_once(bench: Bench) -> bool:
     return True
 
 
-CASE_STEPS = (Step.DRAIN, Step.RELEASE, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+CASE_STEPS = (CaseStep.DRAIN, CaseStep.RELEASE, CaseStep.LAUNCH, CaseStep.PROVISION, CaseStep.VERIFY, CaseStep.RETURN)
 REPAIRS = (
     Flow(
         name="case",
@@ -126,7 +126,7 @@ REPAIRS = (
         make=a_cluster,
         begin=_kill(N6),
         node=N6,
-        steps={step.value: _at_case(N6, step) for step in (Step.SUSPECT, Step.DRAIN, Step.LAUNCH)},
+        steps={step.value: _at_case(N6, step) for step in (CaseStep.SUSPECT, CaseStep.DRAIN, CaseStep.LAUNCH)},
         ends={"repaired": _is_repaired(N6)},
     ),
     Flow(
@@ -142,7 +142,7 @@ REPAIRS = (
         make=a_cluster,
         begin=_service,
         node=N6,
-        steps={"mend": _at_case(N6, Step.MEND)},
+        steps={"mend": _at_case(N6, CaseStep.MEND)},
         ends={"repaired": _is_repaired(N6)},
     ),
     Flow(
@@ -153,7 +153,7 @@ REPAIRS = (
         steps={
             "node dies": _at_once,
             "shim asks": lambda bench: bool(bench.world.asks or bench.world.answers),
-            "node taken out": _at_case(N4, Step.DRAIN),
+            "node taken out": _at_case(N4, CaseStep.DRAIN),
             "answered": lambda bench: bool(bench.world.answers),
         },
         ends={"repaired": _is_repaired(N4)},
@@ -165,7 +165,7 @@ REPAIRS = (
         node=N1,
         steps={
             "node dies": _at_once,
-            "node taken out": _at_case(N1, Step.DRAIN),
+            "node taken out": _at_case(N1, CaseStep.DRAIN),
             "requeued": _job_has(1, runs=False),
             "runs again": _job_has(1, runs=True),
         },

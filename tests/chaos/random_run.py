@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.job import JobState
-from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.incidents import AGENTS
 from steward.workflows.commands import ResumeActions
 from tests.chaos.bench import Bench
 from tests.chaos.flows import a_cluster
@@ -56,7 +56,7 @@ def _come_to_rest(bench: Bench) -> None:
 
 def _left(bench: Bench) -> list[str]:
     """What is still to come; a case that is held waits for a person, which is an end."""
-    held = {case.node for case in bench.memory.cases.values() if case.step is Step.HELD}
+    held = {case.node for case in bench.memory.cases.values() if case.step is CaseStep.HELD}
     # a node that died before the head began with an empty store is not monitored: its agent was never seen
     unmonitored = {name for name in bench.world.slurm.nodes if name not in bench.memory.agents}
     return [

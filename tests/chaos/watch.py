@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.memory import Memory
@@ -70,11 +70,11 @@ class Watch:
 
 def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
     """What is neither as it should be nor waits for a person: cases, deep checks, asks, nodes, jobs."""
-    held = {case.node for case in memory.cases.values() if case.step is Step.HELD}
+    held = {case.node for case in memory.cases.values() if case.step is CaseStep.HELD}
     found = [
         f"case {case.id} of {case.node} is at {case.step.value}"
         for case in memory.cases.values()
-        if case.is_open and case.step is not Step.HELD
+        if case.is_open and case.step is not CaseStep.HELD
     ]
     found += [f"deep check {run.id} is {run.state.value}" for run in memory.deeps.values() if run.is_open]
     found += [f"ask {ask} was never answered" for ask in world.asks]

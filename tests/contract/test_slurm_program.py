@@ -53,7 +53,7 @@ def test_every_question_is_answered_in_its_form_and_a_bad_one_refused(program: s
     for line, kind, form in ASKED:
         head = rest.partition(b"\n")[0]
         size = len(head) + 1 + int(head.split()[3])
-        told = record_form.told(rest[:size], kind, form)
+        told = record_form.split_answer(rest[:size], kind, form)
         assert told is not None, line
         assert all(form.read(each) for each in told.lines or ()), line
         rest = rest[size:]

@@ -13,7 +13,7 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.model.action import DrainNode, LaunchInstance
 from steward.model.agent_action import Action
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Event, Level
 from steward.model.ids import CaseId, JobId, Key, NodeName
 from steward.model.instance import Slot
@@ -34,7 +34,7 @@ CASE = Case(
     node=NodeName("n1"),
     trigger=Trigger.LOST,
     check="agent",
-    step=Step.LAUNCH,
+    step=CaseStep.LAUNCH,
     entered=5.0,
     opened=1.0,
     why=WHY,
@@ -81,7 +81,7 @@ def test_what_was_committed_is_there_after_a_restart(world: StoreWorld) -> None:
 def test_a_commit_replaces_what_changed_and_forgets_what_is_gone(world: StoreWorld) -> None:
     other = replace(CASE, id=CaseId("c2"))
     world.store.commit(Memory(cases={CASE.id: CASE, other.id: other}, noted={"a": 1.0}), [], [])
-    later = Memory(cases={CASE.id: replace(CASE, step=Step.VERIFY)}, paused=True)
+    later = Memory(cases={CASE.id: replace(CASE, step=CaseStep.VERIFY)}, paused=True)
     world.store.commit(later, [], [])
 
     assert world.reopen().load() == later
@@ -265,10 +265,10 @@ def test_a_run_is_in_the_ledger_once_as_it_was_last_and_stays_when_memory_forget
 
 
 def test_a_repair_is_in_the_ledger_and_a_mere_suspicion_is_not(world: StoreWorld) -> None:
-    doubt = replace(CASE, id=CaseId("c2"), step=Step.SUSPECT)
-    closed = replace(CASE, step=Step.CLOSED, marked=6.0, closed=50.0)
+    doubt = replace(CASE, id=CaseId("c2"), step=CaseStep.SUSPECT)
+    closed = replace(CASE, step=CaseStep.CLOSED, marked=6.0, closed=50.0)
     world.store.commit(Memory(cases={CASE.id: CASE, doubt.id: doubt}), [], [])
-    world.store.commit(Memory(cases={CASE.id: closed, doubt.id: replace(doubt, step=Step.CLOSED)}), [], [])
+    world.store.commit(Memory(cases={CASE.id: closed, doubt.id: replace(doubt, step=CaseStep.CLOSED)}), [], [])
 
     assert world.reopen().ledger(LedgerQuery()) == [closed]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.job.elastic_link import unled_port
+from steward.job.elastic_link import port_without_coordinator
 from steward_bed.local_setup import free_ports
 from tests.e2e.elastic_processes import (
     EXAMPLE,
@@ -100,7 +100,7 @@ def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[El
     run.coordinator.terminate()
     run.coordinator.wait()
 
-    port = unled_port("7", int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2]))
+    port = port_without_coordinator("7", int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2]))
     run.agent("n1", "base")
     run.wait("the first node goes alone", lambda: listens(port))
     run.agent("n2", "base")

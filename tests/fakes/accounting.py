@@ -7,7 +7,7 @@ from typing import Protocol
 
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import limits_of
-from steward.adapters.slurm.team_rules import ours
+from steward.adapters.slurm.team_rules import own_qos_name
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Account, Accounting, Association, Capabilities, Qos, Tres
 from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
@@ -74,7 +74,7 @@ class FakeAccounting:
         )
 
     def set_qos(self, action: SetQos) -> None:
-        name, caps = ours(action.qos), team_rules.limits(action.caps)
+        name, caps = own_qos_name(action.qos), team_rules.limits(action.caps)
         self._edit()
         there = self.qos.get(name) or Qos(name=name, description=QOS_MARK)
         if there.description != QOS_MARK:
@@ -91,7 +91,7 @@ class FakeAccounting:
         self.qos[name] = replace(there, limits=_changed(there.limits, caps), **changes)  # type: ignore[arg-type]
 
     def drop_qos(self, action: DropQos) -> None:
-        name = ours(action.qos)
+        name = own_qos_name(action.qos)
         if any(job.qos == name and not job.is_over for job in self.cluster.job_table.values()):
             raise Stale(f"jobs are of QOS {name}: not deleted")
         self._edit()
@@ -103,8 +103,10 @@ class FakeAccounting:
 
     def set_team(self, action: SetTeam) -> None:
         account, caps = team_rules.team(action.account), team_rules.limits(action.caps)
-        names = {ours(name) for name in action.add} | ({team_rules.plain(action.keep)} if action.keep else set())
-        gone = {ours(name) for name in action.drop}
+        names = {own_qos_name(name) for name in action.add} | (
+            {team_rules.plain(action.keep)} if action.keep else set()
+        )
+        gone = {own_qos_name(name) for name in action.drop}
         self._edit()
         if account not in self.teams:
             raise Stale(f"there is no account {account}")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from steward.model.comment import with_ours
+from steward.model.comment import with_own_part
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
@@ -182,7 +182,7 @@ class SimSlurm:
         return ""
 
     def comment(self, id: JobId, text: str) -> str:
-        self.jobs[id] = replace(self.jobs[id], admin_comment=with_ours(self.jobs[id].admin_comment, text))
+        self.jobs[id] = replace(self.jobs[id], admin_comment=with_own_part(self.jobs[id].admin_comment, text))
         return ""
 
     def extend(self, id: JobId, limit_s: float) -> str:

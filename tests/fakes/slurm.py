@@ -85,7 +85,7 @@ class FakeSlurm(FakeCluster, SlurmPort):
         found = rules.found(self.jobs(), job)
         rules.is_the_run(found, restart)
         rules.may_requeue(found, other_parts(found, self.jobs()), told_at=told_at)
-        rules.spelled(found)
+        rules.job_argument(found)
         if not found.requeue:
             raise Permanent(f"Requested operation is presently disabled for job {job}")
         self._back_to_pending(job)
@@ -94,12 +94,12 @@ class FakeSlurm(FakeCluster, SlurmPort):
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
         for found, one in rules.to_nudge(self.jobs(), nudges):
-            rules.spelled(found)
+            rules.job_argument(found)
             reason = found.reason if found.reason in HOLDS and not one.release else "None"
             self._change(one.job, excluded=one.exclude, eligible=self.now + one.delay_s, reason=reason)
 
     def allow_requeue(self, job: JobId) -> None:
-        rules.spelled(rules.found(self.jobs(), job))
+        rules.job_argument(rules.found(self.jobs(), job))
         self._change(job, requeue=True)
 
     def comment(self, job: JobId, text: str) -> None:
@@ -112,7 +112,7 @@ class FakeSlurm(FakeCluster, SlurmPort):
     def extend(self, job: JobId, limit_s: float) -> None:
         found = rules.found(self.jobs(), job)
         rules.may_signal(found)
-        rules.spelled(found)
+        rules.job_argument(found)
         minutes = rules.limit_minutes(found, limit_s, self.longest)
         if minutes is not None:
             self._change(job, time_limit_s=minutes * 60.0)
@@ -125,7 +125,7 @@ class FakeSlurm(FakeCluster, SlurmPort):
     def set_nice(self, job: JobId, nice: int) -> None:
         found = rules.found(self.jobs(), job)
         rules.may_set_nice(found)
-        rules.spelled(found)
+        rules.job_argument(found)
         self._change(job, nice=nice, priority=found.priority + found.nice - nice)
 
     def partitions(self) -> Mapping[str, Partition]:

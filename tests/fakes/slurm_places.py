@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from steward.adapters.slurm.include import parse_partitions
-from steward.adapters.slurm.reservations import kept, ours
+from steward.adapters.slurm.reservations import kept, own_reservation
 from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
@@ -70,7 +70,7 @@ class FakeReservations:
 
     def make(self, name: str, nodes: Iterable[NodeName], seconds: float, now: float) -> None:
         wanted = frozenset(nodes)
-        there = self.shown(now).get(ours(name))
+        there = self.shown(now).get(own_reservation(name))
         if there is not None and there.nodes != wanted:
             raise Stale(f"reservation {name} is there for other nodes")
         self.table.setdefault(name, Reservation(name=name, nodes=wanted, starts=now, ends=now + seconds))
@@ -90,4 +90,4 @@ class FakeReservations:
         return any(node in each.nodes and name != reservation for name, each in self.shown(now).items())
 
     def drop(self, name: str) -> None:
-        self.table.pop(ours(name), None)
+        self.table.pop(own_reservation(name), None)

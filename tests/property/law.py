@@ -26,7 +26,7 @@ from steward.model.action import (
 )
 from steward.model.agent_action import Action, CollectStacks, LetGo, MendNode
 from steward.model.ask import Answer
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.desired import Desired
 from steward.model.health import Advice
 from steward.model.ids import JobId
@@ -40,7 +40,7 @@ from steward.model.reservation import Reservation
 from steward.policy.books import REPLACING
 from steward.policy.job.options import options
 from steward.policy.plan import plan
-from steward.workflows.journal import subject_of, told_of
+from steward.workflows.journal import subject_of, subjects_of_events
 from tests.fakes.world import World
 from tests.property.hang_law import HangLaw
 from tests.property.liveness import Liveness
@@ -148,7 +148,7 @@ class Law:
         out = [
             c
             for c in cases
-            if c.is_open and not c.is_stood_in and c.step is not Step.SUSPECT and c.trigger.value != "admin"
+            if c.is_open and not c.is_stood_in and c.step is not CaseStep.SUSPECT and c.trigger.value != "admin"
         ]
         out = [case for case in out if case.opened > decided.memory.breakers_reset and not case.gone]
         out = [case for case in out if not case.command]  # Slurm itself took it out, not we
@@ -178,7 +178,7 @@ def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:
         return
     nodes, jobs = world.slurm.shown_nodes(world.now), world.slurm.shown(world.now)
     about = [(str(action.key), subject_of([action], seen)) for action in decided.actions]
-    about += [(event.text, told_of([event])) for event in decided.events]
+    about += [(event.text, subjects_of_events([event])) for event in decided.events]
     for what, subject in about:
         for name in subject.nodes:
             assert seen.nodes.get(name) == nodes.get(name), f"P6: {what} on an old record of {name}"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, SetFeature
 from steward.model.agent_tables import HealthPolicy
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.desired import Desired
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import NodeName
@@ -44,7 +44,9 @@ class Watch:
             Law(self.want)(seen, memory, decided)
         closed = {event.text.split()[1].rstrip(":") for event in decided.events if event.kind == "breaker.closed"}
         assert memory.breakers.keys() - closed <= decided.memory.breakers.keys(), "a breaker was forgotten"
-        running = [c for c in decided.memory.cases.values() if c.step in (Step.LAUNCH, Step.PROVISION, Step.VERIFY)]
+        running = [
+            c for c in decided.memory.cases.values() if c.step in (CaseStep.LAUNCH, CaseStep.PROVISION, CaseStep.VERIFY)
+        ]
         self.most_at_once = max(self.most_at_once, len(running))
         for action in decided.actions:
             if isinstance(action, DrainNode | DownNode | ReturnNode):

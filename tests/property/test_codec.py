@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steward.adapters.codec import codec, decode, encode
 from steward.adapters.store import sections
 from steward.model.agent_action import Action
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.events import Event
 from steward.model.memory import Memory
 from steward.model.resume import JobMemory
@@ -86,7 +86,7 @@ def test_a_field_that_a_newer_steward_wrote_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "stored"),
-    [(Step, "dance"), (int, "1"), (int, True), (bool, 1), (str, None), (float, "x"), (Event, {"at": 1})],
+    [(CaseStep, "dance"), (int, "1"), (int, True), (bool, 1), (str, None), (float, "x"), (Event, {"at": 1})],
 )
 def test_what_is_not_of_the_type_is_refused(kind: Any, stored: Any) -> None:
     with pytest.raises((ValueError, TypeError)):

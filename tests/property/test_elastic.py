@@ -10,7 +10,7 @@ from steward.model.agent_action import ResizeRun
 from steward.model.elastic import ElasticRun, ElasticSpec, RunPhase
 from steward.model.ids import JobId
 from steward.model.job import JobState
-from steward.policy.elastic.table import TABLE, RunFact, deadline
+from steward.policy.elastic.table import RUN_TABLE, RunFact, deadline
 from steward.policy.facts.run_rules import rules_of
 from tests.builders.picture import n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
@@ -134,7 +134,7 @@ def test_each_phase_but_the_last_ends_by_a_fact_and_knows_its_deadline() -> None
     rules = rules_of("5", 2, QUICK)
     assert rules is not None
     for phase in RunPhase:
-        assert bool(TABLE.facts_of(phase)) is (phase is not RunPhase.ENDED)
+        assert bool(RUN_TABLE.facts_of(phase)) is (phase is not RunPhase.ENDED)
         run = ElasticRun(id=JobId(1), uid=0, spec="5", base=2, phase=phase, entered=100.0)
         timed = phase not in (RunPhase.WAITING, RunPhase.RUNNING, RunPhase.ENDED)
         assert (deadline(run, rules) is not None) is timed
@@ -142,7 +142,7 @@ def test_each_phase_but_the_last_ends_by_a_fact_and_knows_its_deadline() -> None
 
 @pytest.mark.parametrize("phase", [phase for phase in RunPhase if phase not in (RunPhase.ENDED, RunPhase.WAITING)])
 def test_a_loss_a_requeue_and_the_end_are_seen_in_every_phase(phase: RunPhase) -> None:
-    found: dict[Any, Any] = {fact: to for (at, fact), to in TABLE.rows.items() if at is phase}
+    found: dict[Any, Any] = {fact: to for (at, fact), to in RUN_TABLE.rows.items() if at is phase}
     assert found[RunFact.OVER] is RunPhase.ENDED
     assert found[RunFact.QUEUED] is RunPhase.WAITING
     assert phase is RunPhase.FAULTED or found[RunFact.LOST] is RunPhase.FAULTED

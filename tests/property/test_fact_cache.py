@@ -17,7 +17,7 @@ from steward.policy.draft import Draft
 from steward.policy.fact_cache import FactCache, Index, changes
 from steward.policy.job.ask import answer_asks
 from steward.policy.kept import Kept
-from steward.policy.plan import STEPS, Plans, plan
+from steward.policy.plan import STAGES, Plans, plan
 from tests.builders.picture import T0, a_cluster
 from tests.builders.want import but
 from tests.fakes.head import Head
@@ -68,8 +68,8 @@ def thorough(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
     """A plan in which no job is passed over for being at rest."""
     draft = Draft(seen, want, memory, now, FactCache())
     draft.found.jobs_needing_attention = frozenset(memory.jobs)
-    for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
-        step(draft)
+    for stage in STAGES if draft.slurm_is_fresh else (answer_asks,):
+        stage(draft)
     return draft.plan()
 
 

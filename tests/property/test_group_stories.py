@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.group import Goal, Group, GroupStatus, RolloutState
 from steward.model.ids import NodeName
 from steward.model.job import JobState
@@ -64,7 +64,7 @@ def restless(head: Head) -> list[str]:
     """What is not as the goals say, but for what waits for a person."""
     assert head.memory is not None
     memory, world = head.memory, group_world(head)
-    held = {case.node for case in memory.cases.values() if case.step is Step.HELD}
+    held = {case.node for case in memory.cases.values() if case.step is CaseStep.HELD}
     found = [
         f"{slot.node} is at {slot.step.value}: {slot.trouble}"
         for slot in memory.slots.values()

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.model.ids import NodeName
-from steward.policy.deep.pairs import MAX_SECOND_ROUNDS, Pair, Round, all_rounds, first_rounds, second_rounds, suspects
+from steward.policy.deep.pairs import (
+    MAX_SECOND_ROUNDS,
+    Pair,
+    Round,
+    all_rounds,
+    first_rounds,
+    nodes_with_bad_pairs,
+    second_rounds,
+)
 
 names = st.integers(min_value=0, max_value=40).map(lambda count: [NodeName(f"n{at}") for at in range(count)])
 some = st.integers(min_value=2, max_value=40).map(lambda count: [NodeName(f"n{at}") for at in range(count)])
@@ -67,6 +75,6 @@ def test_one_bad_node_meets_a_second_partner(count: int, seed: str, data: st.Dat
     tried: list[Pair] = [pair for one in first_rounds(nodes, seed) for pair in one]
     bad = [pair for pair in tried if culprit in pair]
     good = [pair for pair in tried if culprit not in pair]
-    assert culprit in suspects(good, bad)
+    assert culprit in nodes_with_bad_pairs(good, bad)
     met = {*tried, *(pair for one in second_rounds(good, bad, seed) for pair in one)}
     assert len([pair for pair in met if culprit in pair]) >= 2

@@ -19,7 +19,7 @@ LINES = st.lists(st.builds(job_line, id=st.integers(1, 10**9), name=TEXT, commen
 
 @given(TEXT)
 def test_any_text_comes_back(text: str) -> None:
-    assert record_form.text(escaped(text)) == text
+    assert record_form.unescaped(escaped(text)) == text
     job = records.job_of(job_line(name=text, comment=text, account=text, features=text))
     assert (job.name, job.comment, job.account, job.features) == (text,) * 4
 
@@ -28,13 +28,13 @@ def test_any_text_comes_back(text: str) -> None:
 def test_an_answer_that_is_cut_off_is_not_whole_and_not_believed(lines: list[str], data: st.DataObject) -> None:
     whole = jobs(*lines).encode()
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    told = record_form.told(whole, "jobs", JOB)
+    told = record_form.split_answer(whole, "jobs", JOB)
     assert told is not None
     assert told.lines == lines
     assert record_form.is_whole(bytearray(whole))
     assert not record_form.is_whole(bytearray(part))
     with contextlib.suppress(Garbled):
-        raise AssertionError(record_form.told(part, "jobs", JOB))
+        raise AssertionError(record_form.split_answer(part, "jobs", JOB))
 
 
 @given(LINES, st.data())
@@ -62,7 +62,7 @@ def test_no_line_does_harm(line: str) -> None:
 
 def _refused_or_jobs(got: bytes, count: int) -> Any:
     try:
-        told = record_form.told(got, "jobs", JOB)
+        told = record_form.split_answer(got, "jobs", JOB)
         if told is not None and told.lines is not None:
             assert len([records.job_of(line) for line in told.lines]) == count
     except (Garbled, Retryable):

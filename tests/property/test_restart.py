@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.job import JobState
@@ -101,7 +101,7 @@ def _end(head: Head) -> End:
         in_service=tuple(sorted(name for name, node in shown.items() if node.is_schedulable)),
         machines=head.world.machines.made,
         done=tuple(job.state for _, job in sorted(head.world.slurm.jobs.items())),
-        cases=sum(1 for case in head.memory.cases.values() if case.step is Step.CLOSED),
+        cases=sum(1 for case in head.memory.cases.values() if case.step is CaseStep.CLOSED),
     )
 
 

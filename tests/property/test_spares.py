@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.job import JobState
@@ -50,8 +50,10 @@ def restless(head: Head) -> list[str]:
     assert head.memory is not None
     shown, world, spares = head.world.slurm.shown_nodes(head.world.now), head.world, head.want.spares
     cases = [case for case in head.memory.cases.values() if case.is_open]
-    held = {case.node for case in cases if case.step is Step.HELD}
-    waits = {case.node for case in cases if case.step is Step.LAUNCH and case.tries}  # for a spare that is not there
+    held = {case.node for case in cases if case.step is CaseStep.HELD}
+    waits = {
+        case.node for case in cases if case.step is CaseStep.LAUNCH and case.tries
+    }  # for a spare that is not there
     lent = {loan.node: loan.instead_of for loan in world.machines.loans.values()}
     found = [f"case {c.id} of {c.node} is stuck at {c.step.value}" for c in cases if c.node not in held | waits]
     for name, node in shown.items():

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.resume import Decision
 from steward.model.resume_policy import ResumePolicy
 from steward.policy.controls import resume_actions
-from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.incidents import AGENTS
 from tests.fakes.head import Head
 from tests.property.law import Law
 from tests.property.stories import Blow, a_head, blow, opted_in, stories, tell
@@ -94,8 +94,8 @@ def restless(head: Head) -> list[str]:
     """What is neither as it should be nor waiting for a person."""
     assert head.memory is not None
     found = []
-    held = {case.node for case in head.memory.cases.values() if case.step is Step.HELD}
-    open_cases = [c for c in head.memory.cases.values() if c.is_open and c.step is not Step.HELD]
+    held = {case.node for case in head.memory.cases.values() if case.step is CaseStep.HELD}
+    open_cases = [c for c in head.memory.cases.values() if c.is_open and c.step is not CaseStep.HELD]
     found += [f"case {c.id} of {c.node} is stuck at {c.step.value}" for c in open_cases]
     shown = head.world.slurm.shown_nodes(head.world.now)
     for name, node in shown.items():

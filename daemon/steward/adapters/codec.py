@@ -20,7 +20,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args
 
 from steward.model import bounds
 from steward.model.port_error import Permanent
-from steward.model.text import as_written, printable, shown
+from steward.model.text import as_in_file, printable, repr_line
 
 T = TypeVar("T")
 
@@ -111,29 +111,29 @@ class FrameCodec(Generic[T]):
         return self.read(record, **given)
 
 
-def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
+def int_field(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
     """Return an integer field within its range. Raises Malformed."""
     return _whole(frame.get(key), key, low, high)
 
 
-def number(frame: Mapping[str, Any], key: str) -> float:
+def number_field(frame: Mapping[str, Any], key: str) -> float:
     return _number(frame.get(key), key)
 
 
-def text(frame: Mapping[str, Any], key: str, limit: int = _TEXT_LIMIT) -> str:
+def text_field(frame: Mapping[str, Any], key: str, limit: int = _TEXT_LIMIT) -> str:
     """Return a text field without control characters, not longer than `limit`. Raises Malformed."""
     return _text(frame.get(key), key, limit)
 
 
-def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
+def list_field(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
     """Return a list field, empty if it is missing. Raises Malformed."""
     return _items(frame.get(key, []), key, limit)
 
 
-def each(frame: Mapping[str, Any], key: str, limit: int, read: Callable[[Any], T]) -> tuple[T, ...]:
+def readable_records(frame: Mapping[str, Any], key: str, limit: int, read: Callable[[Any], T]) -> tuple[T, ...]:
     """Return the readable records of a list; leave out malformed ones, such as those of one user's job."""
     found = []
-    for record in items(frame, key, limit):
+    for record in list_field(frame, key, limit):
         try:
             found.append(read(record))
         except Malformed as error:
@@ -292,20 +292,20 @@ def _parsing_reader(base: Any, parse: Callable[[str], Any], limit: int) -> Calla
 
 def _whole(value: Any, key: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise Malformed(f"{key}={shown(value)} is not a whole number from {low} to {high}")
+        raise Malformed(f"{key}={repr_line(value)} is not a whole number from {low} to {high}")
     return value
 
 
 def _digits(word: str, key: str) -> int:
     if not _DIGITS.fullmatch(word):
-        raise Malformed(f"{key}={shown(word)} is not a whole number")
+        raise Malformed(f"{key}={repr_line(word)} is not a whole number")
     return int(word)
 
 
 def _number(value: Any, key: str) -> float:
     """Return the value as a finite number. Raises Malformed."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _LARGEST:
-        raise Malformed(f"{key}={shown(value)} is not a number")
+        raise Malformed(f"{key}={repr_line(value)} is not a number")
     return float(value)
 
 
@@ -344,7 +344,7 @@ def _items(value: Any, key: str, limit: int) -> list[Any]:
 
 def _bool(value: Any, key: str) -> bool:
     if not isinstance(value, bool):
-        raise Malformed(f"{key}={shown(value)} is neither true nor false")
+        raise Malformed(f"{key}={repr_line(value)} is neither true nor false")
     return value
 
 
@@ -357,7 +357,7 @@ def _member(kind: Any, value: Any, key: str) -> Any:
     try:
         return kind(value)
     except ValueError:
-        raise Malformed(f"{key}={shown(value)} is not a known value") from None
+        raise Malformed(f"{key}={repr_line(value)} is not a known value") from None
 
 
 # Records that this machine keeps, written and read by their type alone
@@ -447,7 +447,7 @@ _WANTED: Mapping[Any, str] = {
 
 def _typed(kind: Any, stored: Any, key: str) -> Any:
     if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
-        raise ValueError(f"{key} = {as_written(stored)}: use {_WANTED.get(kind, 'a number')}")
+        raise ValueError(f"{key} = {as_in_file(stored)}: use {_WANTED.get(kind, 'a number')}")
     return stored
 
 

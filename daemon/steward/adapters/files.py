@@ -23,7 +23,7 @@ _PRIVATE_MODE = 0o600
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
     """Add `path` to an OSError from this block that names no file."""
     try:
         # The error of a write (a full disk) does not name its file.
@@ -44,7 +44,7 @@ def write_whole(
     """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with named(path), open(new, "w", encoding="utf-8", opener=_open_private) as file:
+        with naming_file(path), open(new, "w", encoding="utf-8", opener=_open_private) as file:
             file.write(text)
             if owner is not None:
                 os.fchown(file.fileno(), *owner)

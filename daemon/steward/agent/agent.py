@@ -4,7 +4,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from steward.adapters.codec import number, text
+from steward.adapters.codec import number_field, text_field
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import facts_of
 from steward.adapters.wire.messages import answer_of
@@ -137,7 +137,7 @@ class Agent:
             case "facts":
                 self._past.hear(*facts_of(frame))
             case "check_now":
-                self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
+                self._senses.check_now(text_field(frame, "id"), number_field(frame, "budget_s"))
             case "let_go":
                 self._letting_go.obey(let_go_of(frame, self._node))
             case "stacks":

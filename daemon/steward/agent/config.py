@@ -18,7 +18,7 @@ from steward.checks.known import limits_of
 from steward.checks.limits import Limits
 from steward.model.agent_tables import AgentSettings, ClusterSettings, HealthPolicy
 from steward.model.setting_types import problems_of, split_host_port
-from steward.model.text import as_written, cause
+from steward.model.text import as_in_file, cause
 
 T = TypeVar("T")
 
@@ -87,11 +87,11 @@ def _read(kind: type[T], table: Any, where: str) -> T:
     if unknown := sorted(set(table) - {one.name for one in dataclasses.fields(cast(Any, kind))}):
         raise ConfigError(f"{where}.{unknown[0]}: unknown key; remove it (`steward config check` says more)")
     for name, problem in problems_of(read):
-        raise ConfigError(f"{where}.{name} = {as_written(table[name])}: {problem} (docs/config.md)")
+        raise ConfigError(f"{where}.{name} = {as_in_file(table[name])}: {problem} (docs/config.md)")
     return read
 
 
 def _table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} = {as_written(value)}: use a table (docs/config.md)")
+        raise ConfigError(f"{where} = {as_in_file(value)}: use a table (docs/config.md)")
     return value

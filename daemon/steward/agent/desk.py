@@ -84,20 +84,20 @@ class ElasticRuns(Protocol):
         """Note that the script started without these variables."""
 
 
-Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
+FindSigns = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
 """Return the known lines near the end of the output of a user's job; an error counts as none."""
 
 
-Room = Callable[[JobId, int, int, float], Awaitable[None]]
+MakeRoom = Callable[[JobId, int, int, float], Awaitable[None]]
 """(job, step number, uid, seconds): move a lost run's files out of the way of a starting step, in that time."""
 
 
-async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
+async def find_no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
     """Return no signs: the default without a reader of job output."""
     return ()
 
 
-async def no_room(job: JobId, step: int, uid: int, within_s: float) -> None:
+async def make_no_room(job: JobId, step: int, uid: int, within_s: float) -> None:
     """Do nothing: the default without leftovers to move."""
 
 
@@ -129,8 +129,8 @@ class JobDesk:
         briefing: BriefingPort,
         exits: Exits,
         elastic: ElasticRuns | None = None,
-        signs: Signs = no_signs,
-        make_room: Room = no_room,
+        signs: FindSigns = find_no_signs,
+        make_room: MakeRoom = make_no_room,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
         self._node = node

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters import proc
-from steward.adapters.codec import text, whole
+from steward.adapters.codec import int_field, text_field
 from steward.adapters.files import read_json, write_json
 from steward.adapters.node.elastic_start import CoordinatorPlace
 from steward.adapters.offload import Threads
@@ -124,7 +124,7 @@ def read_runs(path: Path) -> list[tuple[OptedIn, int, str]]:
         try:
             record = record_of(value)
             opted = opted_of(record.get("opted"))
-            found.append((opted, whole(record, "port", low=1, high=65535), text(record, "token", 64)))
+            found.append((opted, int_field(record, "port", low=1, high=65535), text_field(record, "token", 64)))
         except PortError as error:
             log.warning("elastic run dropped from=%s why=%r", path, str(error))
     return found

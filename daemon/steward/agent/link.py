@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed, why_unsendable
-from steward.adapters.wire.handshake import Terms, until_beat
+from steward.adapters.wire.handshake import Terms, seconds_to_next_beat
 from steward.agent.tasks import together
 from steward.ports import Clock, PortError
 
@@ -173,7 +173,7 @@ class HeadLink:
         while True:
             sent, asks = self._clock.now(), silence.next_asks()
             await (channel.beat(sent=sent) if asks else channel.beat(lives=sent))
-            await asyncio.sleep(until_beat(wait_s, sent + (self.skew_s or 0.0)))
+            await asyncio.sleep(seconds_to_next_beat(wait_s, sent + (self.skew_s or 0.0)))
             wait_s = terms.interval_s
 
     async def _listen(self, channel: Channel, listener: Listener, silence: HeadSilence) -> None:

@@ -29,7 +29,7 @@ from steward.agent.agent import Agent
 from steward.agent.briefing import Briefing, ResumeFactsCache
 from steward.agent.catalogue import SiteCatalogue, built_in
 from steward.agent.config import AgentConfig
-from steward.agent.desk import Exits, JobDesk, Room
+from steward.agent.desk import Exits, JobDesk, MakeRoom
 from steward.agent.elastic import Elastic
 from steward.agent.job_folder import JobFolders
 from steward.agent.job_orders import LostRunCleanup, Stacks
@@ -137,7 +137,7 @@ def _desk(
     past: ResumeFactsCache,
     folders: JobFolders,
     runs: Elastic,
-    room: Room,
+    room: MakeRoom,
 ) -> JobDesk:
     return JobDesk(
         node=node,

@@ -16,7 +16,7 @@ from steward.model.node_names import expand_nodes
 from steward.model.observed import AgentView
 from steward.model.order import CheckDeep, Refusal, RefusalKind
 from steward.model.text import printable
-from steward.policy.guards.lemons import Lemon, arithmetic, lemons
+from steward.policy.guards.lemons import Lemon, lemons, score_text
 from steward.views.explain_health import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
 
@@ -141,7 +141,7 @@ def lemons_view(snapshot: Snapshot, now: float) -> list[Json]:
 
 
 def _lemon_view(lemon: Lemon) -> Json:
-    return {**shape(lemon), "is_candidate": lemon.is_candidate, "arithmetic": arithmetic(lemon.parts)}
+    return {**shape(lemon), "is_candidate": lemon.is_candidate, "arithmetic": score_text(lemon.parts)}
 
 
 # Deep checks.

@@ -10,7 +10,7 @@ from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.deep import DeepState
 from steward.model.desired import Desired
 from steward.model.health import Severity
@@ -78,12 +78,12 @@ class HealthMetrics(Collector):
 
 def _result(old: Case | None, now: Case) -> str:
     """Return how the repair ended in this cycle; empty if it did not end or was only a suspicion."""
-    was = old.step if old is not None else Step.SUSPECT
+    was = old.step if old is not None else CaseStep.SUSPECT
     if now.step is was:
         return ""
-    if now.step is Step.HELD:
+    if now.step is CaseStep.HELD:
         return "stood_in" if now.is_stood_in else "held"
-    if now.step is not Step.CLOSED or was in (Step.SUSPECT, Step.HELD):
+    if now.step is not CaseStep.CLOSED or was in (CaseStep.SUSPECT, CaseStep.HELD):
         return ""
     return "returned" if now.returned is not None else "called_off"
 

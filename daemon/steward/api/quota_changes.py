@@ -6,7 +6,7 @@ from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.quota import ComputeQuota, QuotaStatus, Resource, SchedulerConfig, Share
 from steward.policy.quota.fill_in import Owned, owned
-from steward.policy.quota.words import told
+from steward.policy.quota.words import amounts_text
 
 
 def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
@@ -26,9 +26,9 @@ def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) ->
     for name in sorted({name for each in worth for name in each.counted}):
         total = sum(each.nominal.get(name, 0) for each in worth)
         if name in capacity and total > capacity[name]:
-            have = told({name: capacity[name]})
+            have = amounts_text({name: capacity[name]})
             found.append(
-                f"the quotas are {told({name: total})} in all, but the cluster has {have}: some jobs will wait"
+                f"the quotas are {amounts_text({name: total})} in all, but the cluster has {have}: some jobs will wait"
             )
     for quota in memory.quotas.values():
         if _counts(quota) and quota.strategy.borrows and not quota.weight:
@@ -88,10 +88,10 @@ def _facts(quota: ComputeQuota, want: Desired) -> dict[str, str]:
     worth = _worth(quota, want)
     asked = {name: amount for name, amount in worth.nominal.items() if name in worth.counted}
     rest = {name: amount for name, amount in worth.nominal.items() if name not in worth.counted}
-    filled = f"; filled in, and not a limit: {told(rest)}" if rest else ""
+    filled = f"; filled in, and not a limit: {amounts_text(rest)}" if rest else ""
     borrow = {name: amount for name, amount in worth.may_borrow.items() if name in worth.counted or amount}
     return {
-        "shares": f"owns {told(asked)}{filled}",
+        "shares": f"owns {amounts_text(asked)}{filled}",
         "asked": f"asked for {'; '.join(map(_share, quota.shares)) or 'nothing'}",
         "sharing": _sharing(quota, borrow),
         "weight": f"weight {quota.weight}",
@@ -105,7 +105,7 @@ def _sharing(quota: ComputeQuota, borrow: Mapping[Resource, int]) -> str:
     if not quota.strategy.borrows:
         return f"{quota.strategy.value}: borrows nothing"
     limits = "" if quota.borrow_absolute else f" ({quota.borrow_percent} %)"
-    return f"{quota.strategy.value}: may borrow {told(borrow)}{limits}"
+    return f"{quota.strategy.value}: may borrow {amounts_text(borrow)}{limits}"
 
 
 def _share(share: Share) -> str:

@@ -24,7 +24,7 @@ from steward.model.job import Job
 from steward.model.order import Refusal, RefusalKind
 from steward.model.quota import Resource
 from steward.model.quota_order import ApplyQuotas, QuotaWish, SchedulerWish
-from steward.model.text import printable, shown
+from steward.model.text import printable, repr_line
 from steward.policy.draft import Draft
 from steward.policy.orders import carry_out
 from steward.policy.orders.quota_document import fingerprint
@@ -180,7 +180,7 @@ def _outline(document: Any) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise _invalid(f"the document is not a table with {QUOTAS} and {SCHEDULER}")
     if unknown := sorted(set(document) - _KNOWN.keys()):
-        raise _invalid(f"{shown(unknown[0])} is not known at the top: there are {QUOTAS} and {SCHEDULER}")
+        raise _invalid(f"{repr_line(unknown[0])} is not known at the top: there are {QUOTAS} and {SCHEDULER}")
     for name, kind in _KNOWN.items():
         if name in document and not isinstance(document[name], kind):
             raise _invalid(f"{name} is not a {'list' if kind is list else 'table'}")

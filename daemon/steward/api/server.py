@@ -186,15 +186,15 @@ def _http_error(_request: Request, error: Exception) -> Response:
     return JsonAnswer({"error": detail}, status_code=status)
 
 
-def says(status: int, headers: Mapping[str, str] | None = None) -> Callable[[Request, Exception], Response]:
+def error_handler(status: int, headers: Mapping[str, str] | None = None) -> Callable[[Request, Exception], Response]:
     """Return a handler that answers errors whose text is meant for the caller."""
     return lambda _request, error: JsonAnswer({"error": str(error)}, status_code=status, headers=headers)
 
 
 ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {
     HTTPException: _http_error,
-    Refused: says(403),
-    Refusal: says(409),
-    PortError: says(503),
+    Refused: error_handler(403),
+    Refusal: error_handler(409),
+    PortError: error_handler(503),
 }
 """How our pages answer exceptions."""

@@ -19,7 +19,7 @@ from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, job_now, unknown_job
 from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
-from steward.api.server import ERRORS, says
+from steward.api.server import ERRORS, error_handler
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
 from steward.api.turns import Turns
@@ -93,7 +93,11 @@ def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
         heavy.route("/v1/report", pages.report),
         Route("/{path:path}", pages.elsewhere, methods=["GET", "POST"]),
     ]
-    prove = says(401, {"WWW-Authenticate": "MUNGE"})  # after it a client proves who its user is
-    errors: dict[Any, Callable[[Request, Exception], Response]] = {**ERRORS, Unproved: prove, ApiError: says(429)}
+    prove = error_handler(401, {"WWW-Authenticate": "MUNGE"})  # after it a client proves who its user is
+    errors: dict[Any, Callable[[Request, Exception], Response]] = {
+        **ERRORS,
+        Unproved: prove,
+        ApiError: error_handler(429),
+    }
     around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=pages.source)]
     return Starlette(routes=routes, exception_handlers=errors, middleware=around)

@@ -126,7 +126,7 @@ def _groups_view(snapshot: Snapshot) -> list[Json]:
 def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
     """Return every node of Slurm with its verdict, its agent and its open case."""
     return views_of(
-        sorted(snapshot.seen.nodes, key=natural), node_verdicts(draft_of(source, snapshot)), source, snapshot
+        sorted(snapshot.seen.nodes, key=natural_sort_key), node_verdicts(draft_of(source, snapshot)), source, snapshot
     )
 
 
@@ -226,12 +226,17 @@ def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
         runs = snapshot.memory.ledger.get(job.id, ())
         name, ran_on = (runs[-1].name, runs[-1].nodes) if runs else (None, job.nodes)
         state = "ENDED" if job.ended is not None else None
-        return {"name": name, "state": state, "reason": job.end_text or None, "running_on": sorted(ran_on, key=natural)}
+        return {
+            "name": name,
+            "state": state,
+            "reason": job.end_text or None,
+            "running_on": sorted(ran_on, key=natural_sort_key),
+        }
     return {
         "name": known.name,
         "state": known.state.value,
         "reason": known.reason,
-        "running_on": sorted(nodes_of(known, snapshot.memory), key=natural),
+        "running_on": sorted(nodes_of(known, snapshot.memory), key=natural_sort_key),
     }
 
 
@@ -255,7 +260,7 @@ def plan_view(source: Source, snapshot: Snapshot, now: float) -> Json:
     }
 
 
-def natural(name: NodeName | str) -> tuple[Any, ...]:
+def natural_sort_key(name: NodeName | str) -> tuple[Any, ...]:
     """Return a sort key that puts n2 before n10."""
     parts = _DIGITS.split(name)
     return ("".join(parts[::2]), [int(number) for number in parts[1::2]], name)

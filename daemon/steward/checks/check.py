@@ -163,7 +163,7 @@ class Check:
         return unknown(error) if error else self.judge(raws, facts, past)
 
 
-def always(*probes: Probe) -> Callable[[Facts], tuple[Probe, ...]]:
+def on_every_node(*probes: Probe) -> Callable[[Facts], tuple[Probe, ...]]:
     """Return the `probes` function of a check that uses the same probes on every node."""
     return lambda facts: probes
 

@@ -1,6 +1,6 @@
 """The node's clock: against the head's, and held by a time daemon."""
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped, unknown
 from steward.checks.limits import Threshold
 from steward.checks.processes import PROCESSES_S
 from steward.model.health import Advice, Severity
@@ -28,7 +28,7 @@ def _judge_clock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 CLOCK = Check(
     id="clock",
-    probes=always(HeadClock()),
+    probes=on_every_node(HeadClock()),
     judge=_judge_clock,
     default_mode="report",
     title="the clock differs from the head's",
@@ -58,7 +58,7 @@ def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 SYNC = Check(
     id="clock.sync",
-    probes=always(KernelClock(), ListProcesses()),
+    probes=on_every_node(KernelClock(), ListProcesses()),
     judge=_judge_sync,
     default_mode="report",
     every_s=PROCESSES_S,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped, unknown
 from steward.checks.slurm_node import EVERY_S, is_pretended, no_answer, number, show_node
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree
@@ -82,7 +82,7 @@ def _judge_clocksource(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judge
 
 CLOCKSOURCE = Check(
     id="cpu.clocksource",
-    probes=always(ReadFiles(paths=(_CURRENT,))),
+    probes=on_every_node(ReadFiles(paths=(_CURRENT,))),
     judge=_judge_clocksource,
     default_mode="report",
     every_s=3600.0,
@@ -115,7 +115,7 @@ def _judge_governor(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgemen
 
 GOVERNOR = Check(
     id="cpu.governor",
-    probes=always(ReadTree(patterns=(f"{_CPUS}/scaling_governor", _FIRST_DRIVER), max_files=4096)),
+    probes=on_every_node(ReadTree(patterns=(f"{_CPUS}/scaling_governor", _FIRST_DRIVER), max_files=4096)),
     judge=_judge_governor,
     default_mode="report",
     every_s=3600.0,

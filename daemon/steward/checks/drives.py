@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree, RunOnEach
 
@@ -31,7 +31,7 @@ def _judge_raid(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 RAID = Check(
     id="disk.raid",
-    probes=always(ReadFiles(paths=(_STATUS,))),
+    probes=on_every_node(ReadFiles(paths=(_STATUS,))),
     judge=_judge_raid,
     default_mode="drain",
     every_s=60.0,

@@ -2,7 +2,7 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped, unknown
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.limits import Names, Threshold
 from steward.model.health import Advice, Severity
@@ -45,7 +45,7 @@ def _judge_pids(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 PIDS = Check(
     id="os.pids",
-    probes=always(ReadFiles(paths=(_LOAD, *_LIMITS))),
+    probes=on_every_node(ReadFiles(paths=(_LOAD, *_LIMITS))),
     judge=_judge_pids,
     default_mode="report",
     every_s=60.0,
@@ -74,7 +74,7 @@ def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 FILES = Check(
     id="os.files",
-    probes=always(ReadFiles(paths=(_HANDLES,))),
+    probes=on_every_node(ReadFiles(paths=(_HANDLES,))),
     judge=_judge_files,
     default_mode="report",
     every_s=60.0,
@@ -100,7 +100,7 @@ def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 LOAD = Check(
     id="os.load",
-    probes=always(ReadFiles(paths=(_LOAD, ONLINE))),
+    probes=on_every_node(ReadFiles(paths=(_LOAD, ONLINE))),
     judge=_judge_load,
     default_mode="report",
     every_s=300.0,
@@ -132,7 +132,7 @@ def _judge_modules(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement
 
 REQUIRED = Check(
     id="os.modules",
-    probes=always(ReadFiles(paths=(MODULES,))),
+    probes=on_every_node(ReadFiles(paths=(MODULES,))),
     judge=_judge_modules,
     default_mode="drain",
     every_s=300.0,
@@ -167,7 +167,7 @@ def _judge_reboot(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 REBOOT = Check(
     id="os.reboot_required",
-    probes=always(ReadFiles(paths=(_WANTED, _PACKAGES, _SCHEDULED))),
+    probes=on_every_node(ReadFiles(paths=(_WANTED, _PACKAGES, _SCHEDULED))),
     judge=_judge_reboot,
     default_mode="report",
     every_s=300.0,

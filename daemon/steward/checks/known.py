@@ -12,7 +12,7 @@ from steward.checks.disk import CLEAR, FULL
 from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, quoted, table_of
 from steward.model.dotted import ALL, leaves, lookup_dotted
 from steward.model.node_names import expand_nodes
-from steward.model.text import as_written
+from steward.model.text import as_in_file
 
 DEEP = ("deep.stress", "deep.connectivity")
 """The check ids under which deep checks open cases."""
@@ -101,12 +101,12 @@ def problems(tables: Mapping[str, Any]) -> tuple[str, ...]:
 def _problems_at(name: str, value: Any) -> Iterator[str]:
     id, _, key = (name, "", "") if isinstance(value, Mapping) and name not in _NUMBERS else name.rpartition(".")
     if not id:
-        yield f"checks.{key} = {as_written(value)}: move it into the table of its check, such as [checks.disk]"
+        yield f"checks.{key} = {as_in_file(value)}: move it into the table of its check, such as [checks.disk]"
     elif no_such := _no_such_id(id):
         yield f"checks.{quoted(id)}: {no_such}"
     elif key == MODE:
         if value not in WORDS:
-            yield f'{_key_path(name)} = {as_written(value)}: use "off", "report" or "drain"'
+            yield f'{_key_path(name)} = {as_in_file(value)}: use "off", "report" or "drain"'
     elif key:
         yield from _problems_of_setting(name, id, key, value)
 
@@ -126,7 +126,7 @@ def _no_such_id(id: str) -> str:
 
 def _problems_of_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
     known = settings_at(id)
-    place = f"{_key_path(name)} = {as_written(value)}"
+    place = f"{_key_path(name)} = {as_in_file(value)}"
     match known.get(key):
         case None if id.endswith(ALL) and not known:
             yield f"{place}: only `mode` can be set for a family; move it into the table of one check"
@@ -159,7 +159,7 @@ def _problems_by_node(place: str, setting: Threshold, numbers: Mapping[str, Any]
     """Judge a table of node list -> number."""
     named: Counter[str] = Counter()
     for nodes, number in numbers.items():
-        yield from _problems_of_number(f"{place}.{json.dumps(nodes)} = {as_written(number)}", setting, number)
+        yield from _problems_of_number(f"{place}.{json.dumps(nodes)} = {as_in_file(number)}", setting, number)
         try:
             named.update(expand_nodes(nodes))
         except ValueError as error:

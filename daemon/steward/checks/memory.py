@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped, unknown
 from steward.checks.limits import Threshold
 from steward.checks.slurm_node import EVERY_S, no_answer, number, show_node
 from steward.model.health import Advice, Severity
@@ -73,7 +73,7 @@ def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 FREE = Check(
     id="mem.free",
-    probes=always(ReadFiles(paths=(_MEMINFO,))),
+    probes=on_every_node(ReadFiles(paths=(_MEMINFO,))),
     judge=_judge_free,
     default_mode="report",
     every_s=60.0,
@@ -104,7 +104,7 @@ def _judge_frag(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 FRAG = Check(
     id="mem.frag",
-    probes=always(ReadFiles(paths=(_BUDDYINFO,))),
+    probes=on_every_node(ReadFiles(paths=(_BUDDYINFO,))),
     judge=_judge_frag,
     default_mode="report",
     every_s=300.0,
@@ -157,7 +157,7 @@ def _failed_by(counts: Mapping[str, float], what: str, severity: Severity, advic
 
 EDAC = Check(
     id="mem.edac",
-    probes=always(ReadTree(patterns=(f"{_CONTROLLERS}/ce_count", f"{_CONTROLLERS}/ue_count"))),
+    probes=on_every_node(ReadTree(patterns=(f"{_CONTROLLERS}/ce_count", f"{_CONTROLLERS}/ue_count"))),
     judge=_judge_edac,
     default_mode="drain",
     every_s=600.0,

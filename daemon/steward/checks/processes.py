@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -66,7 +66,7 @@ def _named(processes: list[Process]) -> str:
 
 DSTATE = Check(
     id="os.dstate",
-    probes=always(ListProcesses()),
+    probes=on_every_node(ListProcesses()),
     judge=_judge_dstate,
     default_mode="drain",
     every_s=PROCESSES_S,
@@ -98,7 +98,7 @@ def _judge_zombie(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 ZOMBIE = Check(
     id="os.zombie",
-    probes=always(ListProcesses(), ReadFiles(paths=(ONLINE,))),
+    probes=on_every_node(ListProcesses(), ReadFiles(paths=(ONLINE,))),
     judge=_judge_zombie,
     default_mode="report",
     every_s=PROCESSES_S,
@@ -169,7 +169,7 @@ def _named_with_uid(rogue: Iterable[Process]) -> str:
 
 ROGUE = Check(
     id="proc.rogue",
-    probes=always(ListProcesses()),
+    probes=on_every_node(ListProcesses()),
     judge=_judge_rogue,
     default_mode="report",
     every_s=PROCESSES_S,

@@ -2,7 +2,7 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped, unknown
 from steward.checks.limits import Names, Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import AskMunge, Raw, RunProgram
@@ -70,7 +70,7 @@ def _judge_munge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 MUNGE = Check(
     id="svc.munge",
-    probes=always(AskMunge()),
+    probes=on_every_node(AskMunge()),
     judge=_judge_munge,
     default_mode="drain",
     every_s=60.0,

@@ -69,7 +69,7 @@ def all_nodes(client: Client, cluster: str) -> list[Json]:
         asked["NextToken"] = page["NextToken"]
 
 
-def named(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
+def select_nodes(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
     """Return the nodes named by `words`: node names (or a list such as `n[1-3]`), instance ids or logical ids.
 
     Raises ClickException for an unknown name.

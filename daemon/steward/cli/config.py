@@ -15,7 +15,7 @@ from steward.cli.settings_option import file_option, read_settings
 from steward.model.port_error import PortError
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
-from steward.workflows.site_settings import logins_of, misfits
+from steward.workflows.site_settings import contradictions_with_slurm, logins_of
 
 _FILE = file_option("Settings file (else STEWARD_CONFIG).")
 
@@ -41,7 +41,7 @@ def _compare(settings: Settings, where: Path) -> str:
         site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
     except PortError as error:
         return f"; not compared with Slurm, which does not answer: {error}"
-    if problems := misfits(settings, site):
+    if problems := contradictions_with_slurm(settings, site):
         raise click.ClickException(str(SettingsError(str(where), problems)))
     user, slurm_user = runs_as(), settings.cluster.slurm_user
     if user and user not in ("root", slurm_user):

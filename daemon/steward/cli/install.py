@@ -21,7 +21,7 @@ from steward.cli.settings_option import read_settings
 from steward.cli.show import line
 from steward.client import Client, HeadError
 from steward.model.node_names import expand_nodes, fold
-from steward.model.text import printable, some
+from steward.model.text import count_noun, printable
 from steward.ports import PortError
 from steward.workflows.far_hosts import (
     ASK,
@@ -202,7 +202,7 @@ def _end(tally: Tally, done: str) -> None:
     left = fold([*(each.host for each in tally.odd), *tally.untouched])
     good = len(tally.ended) - len(tally.odd)
     raise click.ClickException(
-        f"{some(good, 'host')} {done}, then a problem came. Solve it, then go on with --hosts {left}"
+        f"{count_noun(good, 'host')} {done}, then a problem came. Solve it, then go on with --hosts {left}"
     )
 
 

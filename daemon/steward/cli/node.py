@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from steward.cli.capacity import ProgressView, all_nodes, find_cluster, follow, named, need_cluster
+from steward.cli.capacity import ProgressView, all_nodes, find_cluster, follow, need_cluster, select_nodes
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
 from steward.cli.show import line, listed, when
@@ -84,7 +84,7 @@ def _touch(
 ) -> None:
     client = context.client()
     cluster = need_cluster(client)["ClusterName"]
-    chosen = named(all_nodes(client, cluster), words)
+    chosen = select_nodes(all_nodes(client, cluster), words)
     if not yes:
         names = fold(str(one.get("PrivateDnsHostname")) for one in chosen)
         click.confirm(f"{operation} of {names}?", abort=True)

@@ -16,7 +16,7 @@ from steward.cli.look import trouble_lines
 from steward.cli.show import ago, console, grid, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
 from steward.model.node_names import fold
-from steward.model.text import harmless, some, verdict_label
+from steward.model.text import count_noun, harmless, verdict_label
 
 _ROWS = 12
 _FINE = "fine"
@@ -56,8 +56,8 @@ def _screen(client: Client) -> RenderableType:
         Text(f"{status['cluster'] or 'cluster'}: Steward {status['version']}, {when(status['at'])}", style="bold"),
         Text(
             f"{len(nodes)} nodes; {status['agents']['connected']} of {status['agents']['expected']} agents connected; "
-            f"{some(status['open_cases'], 'open repair')}, {some(status['jobs_watched'], 'job')} with --auto-resume, "
-            f"{status['jobs_coming_back']} coming back"
+            f"{count_noun(status['open_cases'], 'open repair')}, "
+            f"{count_noun(status['jobs_watched'], 'job')} with --auto-resume, {status['jobs_coming_back']} coming back"
         ),
         *(Text(harmless(text), style=style) for text, style in trouble_lines(status)),
         Text(""),

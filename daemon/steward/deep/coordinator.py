@@ -12,7 +12,7 @@ from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_record
 from steward.deep.fabric import START_S
-from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, nonce, packed, unpacked
+from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, decode, encode, nonce
 from steward.deep.tell import MeasureMaker
 from steward.deep.workers import Budget
 from steward.model.deep import Measure
@@ -47,8 +47,8 @@ class Member:
         self.asked += 1
         try:
             async with asyncio.timeout(timeout_s):
-                self.writer.write(packed({**message, "n": self.asked}))
-                while (said := unpacked(await self.reader.readuntil(b"\n"))).get("n") != self.asked:
+                self.writer.write(encode({**message, "n": self.asked}))
+                while (said := decode(await self.reader.readuntil(b"\n"))).get("n") != self.asked:
                     pass  # a late answer to an earlier order
                 return said
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
@@ -56,7 +56,7 @@ class Member:
 
     def say(self, message: dict[str, Any]) -> None:
         if not self.writer.is_closing():
-            self.writer.write(packed(message))
+            self.writer.write(encode(message))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,14 +172,14 @@ class PairCoordinator:
 
     async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Member:
         mine = nonce()
-        writer.write(packed({"nonce": mine}))
-        hello = unpacked(await reader.readuntil(b"\n"))
+        writer.write(encode({"nonce": mine}))
+        hello = decode(await reader.readuntil(b"\n"))
         node = NodeName(str(hello["node"]))
         if not is_proof(hello["proof"], self.meeting.key, self.meeting.run, "join", mine, node):
             raise NoPeer("the rank does not know the run's key")
         if node not in self.nodes or node in self.members:
             raise NoPeer(f"{node} is no node of this run, or has joined before")
-        writer.write(packed({"proof": proof(self.meeting.key, self.meeting.run, "host", str(hello["nonce"]))}))
+        writer.write(encode({"proof": proof(self.meeting.key, self.meeting.run, "host", str(hello["nonce"]))}))
         peer = str(writer.get_extra_info("peername")[0]).removeprefix("::ffff:")
         return Member(
             node=node,

@@ -27,11 +27,11 @@ class NoPeer(Exception):
     """A peer is gone, too slow, or does not belong to the run."""
 
 
-def packed(message: Message) -> bytes:
+def encode(message: Message) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def unpacked(line: bytes) -> dict[str, Any]:
+def decode(line: bytes) -> dict[str, Any]:
     """Return the message in the line. Raises NoPeer."""
     try:
         message = json.loads(line)
@@ -56,7 +56,7 @@ class LineSocket:
     def send(self, message: Message) -> None:
         """Send the message. Raises NoPeer."""
         try:
-            self.sock.sendall(packed(message))
+            self.sock.sendall(encode(message))
         except OSError as error:
             raise NoPeer(f"cannot send: {error.strerror or error}") from None
 
@@ -72,7 +72,7 @@ class LineSocket:
                 raise NoPeer("the peer closed the connection")
             self._got += chunk
         line, _, self._got = self._got.partition(b"\n")
-        return unpacked(line)
+        return decode(line)
 
 
 def listen(port: int) -> socket.socket:

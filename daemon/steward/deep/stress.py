@@ -65,7 +65,7 @@ _NG_FAILED = 2
 _DATA = bytes(range(256)) * 1024
 
 
-def arithmetic() -> str:
+def compute_round() -> str:
     """Calculate for one round (about 50 ms), and return the digest of the results."""
     digest = hashlib.sha256()
     for turn in range(40):
@@ -94,7 +94,7 @@ def _verify_cores(here: MeasureMaker, budget: Budget, known: str) -> Measure:
     def work(number: int, mine: Budget) -> dict[str, float | str]:
         rounds, wrong, began = 0, 0, time.process_time()
         while mine.left_s > 0 or rounds == 0:
-            wrong += arithmetic() != known
+            wrong += compute_round() != known
             rounds += 1
         return {"rounds": rounds, "wrong": wrong, "seconds": time.process_time() - began}
 

@@ -88,7 +88,7 @@ def nodes_of(words: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node_of({key: one}, key) for one in value))
 
 
-def whole_of(words: Mapping[str, Any], key: str, *, high: int = _LARGEST, default: int = 0) -> int:
+def int_of(words: Mapping[str, Any], key: str, *, high: int = _LARGEST, default: int = 0) -> int:
     value = words.get(key, default)
     if isinstance(value, str) and value.isdigit() and len(value) < 20:
         value = int(value)
@@ -97,8 +97,8 @@ def whole_of(words: Mapping[str, Any], key: str, *, high: int = _LARGEST, defaul
     return value
 
 
-def maybe_whole_of(words: Mapping[str, Any], key: str) -> int | None:
-    return None if words.get(key) is None else whole_of(words, key)
+def optional_int_of(words: Mapping[str, Any], key: str) -> int | None:
+    return None if words.get(key) is None else int_of(words, key)
 
 
 def address_of(words: Mapping[str, Any]) -> str:
@@ -115,6 +115,6 @@ def peer_of(words: Mapping[str, Any]) -> Peer:
         agent=str(words.get("agent", ""))[:64],
         is_base=words.get("role") == "base",
         is_first=words.get("role") == "base" and words.get("first") is True,
-        generation=whole_of(words, "generation", high=1 << 31),
+        generation=int_of(words, "generation", high=1 << 31),
         leaves=words.get("leaves") is True,
     )

@@ -21,7 +21,7 @@ from steward.elastic.pace import (
     WAITING_S,
     RestartLoopDetector,
 )
-from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, maybe_whole_of, nodes_of, whole_of
+from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, int_of, nodes_of, optional_int_of
 from steward.elastic.steps import Steps
 
 Line = dict[str, Any]
@@ -97,7 +97,7 @@ class CoordinatedRun:
     def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
         """Handle a node without processes (stopped, or never started) that waits for a generation."""
         peer = self.peers[node]
-        peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
+        peer.address, peer.port = address_of(words), int_of(words, "port", high=65535)
         if self._begins_next_training(peer):
             self._prepare_next_training()
         peer.waits, peer.generation = True, 0
@@ -142,10 +142,10 @@ class CoordinatedRun:
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
         """Handle a message of a process of the training."""
         peer, what = self.peers[node], words.get("what")
-        if whole_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
+        if int_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
             return
-        peer.processes = max(1, whole_of(words, "ranks", high=MAX_PROCESSES, default=1))
-        step, consumed = maybe_whole_of(words, "step"), maybe_whole_of(words, "consumed")
+        peer.processes = max(1, int_of(words, "ranks", high=MAX_PROCESSES, default=1))
+        step, consumed = optional_int_of(words, "step"), optional_int_of(words, "consumed")
         peer.stoppable = peer.stoppable or words.get("stoppable") is True
         self.asks = self.asks or words.get("stoppable") is not True
         if what == "noticed":
@@ -153,7 +153,7 @@ class CoordinatedRun:
             if not self.asked and not self.is_over:
                 self._order_save(self._members_to_be(), None, now, "the coordinator restarted while all saved")
         elif what == "saved":
-            peer.saved.add(whole_of(words, "local_rank", high=1 << 16))
+            peer.saved.add(int_of(words, "local_rank", high=1 << 16))
             self.saved_step = step
             if self.state == "failed":
                 self._stop_if_saved(peer)
@@ -206,9 +206,9 @@ class CoordinatedRun:
         Only an order for a newer generation counts; with the present members it cancels the change under way. A
         `patient` order waits for the save and stops no process before it.
         """
-        generation = whole_of(words, "generation", high=1 << 31, default=self.generation + 1)
+        generation = int_of(words, "generation", high=1 << 31, default=self.generation + 1)
         wanted = tuple(node for node in nodes_of(words, "members") if self._may_take_part(node))
-        grace_s = float(whole_of(words, "grace_s", high=86_400))
+        grace_s = float(int_of(words, "grace_s", high=86_400))
         why = str(words.get("why", ""))[:200]
         if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
             return

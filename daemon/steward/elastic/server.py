@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steward.elastic.peer import MAX_LINE, BadWord, nodes_of, peer_of, whole_of
+from steward.elastic.peer import MAX_LINE, BadWord, int_of, nodes_of, peer_of
 from steward.elastic.run import CoordinatedRun
 from steward.model.proof import is_proof, proof
 
@@ -208,7 +208,7 @@ class Coordinator:
         """Load the state of an earlier coordinator of this run, and wait a while for its members to come back."""
         try:
             kept = _line_of((self.folder / "state.json").read_bytes())
-            generation, members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
+            generation, members = int_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from steward.adapters.codec import text
+from steward.adapters.codec import text_field
 from steward.adapters.wire.deep_messages import deep_of
 from steward.adapters.wire.elastic_messages import elastic_word_of
 from steward.adapters.wire.frames import Frame
@@ -179,7 +179,7 @@ class Hearing:
             case "ask":
                 self._take_ask(link, frame)
             case "withdraw":
-                self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
+                self._ring_if(self._asks.withdraw(AskId(text_field(frame, "id")), link))
             case "opted":
                 self.note_opted(link.node, opted_list(frame))
             case "progress":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from steward.adapters.codec import number
+from steward.adapters.codec import number_field
 from steward.adapters.wire.frames import (
     ALONE,
     BEAT,
@@ -60,7 +60,7 @@ class Beat:
     asks: bool
 
 
-def beat_in(data: bytes) -> Beat | None:
+def parse_beat(data: bytes) -> Beat | None:
     """Return the heartbeat in `data`; None if `data` is not exactly one framed heartbeat as `pack` writes it."""
     kind = next((kind for kind in (_LIVES, _ASKS) if data.startswith(kind, _LENGTH)), None)
     if kind is None or int.from_bytes(data[:_LENGTH], "big") != len(data) - _LENGTH or data[-2:] != b'"}':
@@ -217,7 +217,7 @@ class Link(asyncio.StreamReaderProtocol):
         """Take bytes; a heartbeat that comes in one piece, as nearly all do, is taken without JSON."""
         if not self.is_open:
             return
-        if self._owner is not None and not self._buffer and (beat := beat_in(data)) is not None:
+        if self._owner is not None and not self._buffer and (beat := parse_beat(data)) is not None:
             self._take_beat(beat)
             return
         self._buffer += data
@@ -309,9 +309,9 @@ class Link(asyncio.StreamReaderProtocol):
             frame = unpack(body)
             if frame["t"] == BEAT:
                 asks = "lives" not in frame
-                at, seal = number(frame, "sent" if asks else "lives"), frame.get("seal")
+                at, seal = number_field(frame, "sent" if asks else "lives"), frame.get("seal")
                 if "leaves" in frame:
-                    word = number(frame, "leaves")
+                    word = number_field(frame, "leaves")
                     self._take_leave(times(at, word), seal, word)
                 else:
                     self._take_beat(Beat(at, times(at), seal, asks))

@@ -33,7 +33,7 @@ from steward.adapters.socket_owner import owner_of
 from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.head.choose import start_logging
 from steward.head.slim import Slim
-from steward.head.wiring import Head, wire
+from steward.head.wiring import Head, build_head
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
 from steward.model.text import REPORT_ONLY, cause
@@ -150,8 +150,8 @@ def start(config: Path | None, log_level: str) -> int:
     start_logging(logging.getLevelName(log_level.upper()))
     try:
         settings = load(config, os.environ)
-        with sole(settings.head.state_dir):
-            return serve(wire(settings, settings_path(config, os.environ)), settings)
+        with lock_state_dir(settings.head.state_dir):
+            return serve(build_head(settings, settings_path(config, os.environ)), settings)
     except SettingsError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 2
@@ -276,7 +276,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextlib.contextmanager
-def sole(directory: Path) -> Iterator[None]:
+def lock_state_dir(directory: Path) -> Iterator[None]:
     """Hold the head's state_dir, made if absent. The lock of a dead head is free.
 
     Raises Retryable if another head holds the directory, Permanent if it cannot be made.

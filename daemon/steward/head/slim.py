@@ -20,7 +20,7 @@ already is returned first, which stops nothing.
 EVERY_S = 300.0
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """Return the bytes of this process that are in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -44,7 +44,7 @@ class Slim:
     def __init__(
         self,
         *,
-        size: Callable[[], int] = resident,
+        size: Callable[[], int] = resident_bytes,
         trim: Callable[[], None] = trim,
         give_back: Callable[[], None] = give_back,
         monotonic: Callable[[], float] = time.monotonic,

@@ -107,7 +107,7 @@ class _Base:
     notifier: Notifier
 
 
-def wire(settings: Settings, file: Path) -> Head:
+def build_head(settings: Settings, file: Path) -> Head:
     """Return the head. Raises Permanent or Retryable, in one clear line, if it cannot run with these settings.
 
     `file` is the file that the settings were read from.

@@ -75,7 +75,7 @@ def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
     return env.get("SLURM_LAUNCH_NODE_IPADDR") or "127.0.0.1", 0
 
 
-def unled_port(run: str, led: int) -> int:
+def port_without_coordinator(run: str, led: int) -> int:
     """Return the port at which a base's nodes train without a coordinator, the same on all of them."""
     # Never the coordinator's port `led`: nodes that still dial that port would be taken for ranks of the training.
     port = _UNLED_PORTS[zlib.crc32(f"{run} {led}".encode()) % len(_UNLED_PORTS)]
@@ -221,7 +221,7 @@ class CoordinatorLink:
         host, led = self.address
         if led and not rank and self._port_guard is None:
             self._port_guard = _occupied_port(led)
-        port = unled_port(self.run, led)
+        port = port_without_coordinator(self.run, led)
         return {"generation": 1, "rank": rank, "world": max(world, 1), "members": [], "address": host, "port": port}
 
     # The thread's part

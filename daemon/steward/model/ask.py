@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, First, Folded, Given, Job, Newer, Printable, Sparse, Step, Uid, WaitStatus
+from steward.model.bounds import Count, First, Folded, Given, Job, Newer, Printable, Sparse, StepName, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import AskId, NodeName
 from steward.model.job_report import LogSign
@@ -30,7 +30,7 @@ class Ask:
     id: AskId
     kind: AskKind
     job: Job
-    step: Step
+    step: StepName
     node: Annotated[NodeName, Given()]
     uid: Uid
     mode: Mode

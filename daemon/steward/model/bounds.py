@@ -144,7 +144,7 @@ Count = Annotated[int, Range(high=10**6)]
 Uid = Annotated[int, Range(high=2**32 - 1)]
 WaitStatus = Annotated[int, Range(high=0xFFFF)]
 Node = Annotated[NodeName, MaxLen(64)]
-Step = Annotated[str, MaxLen(32), Form(re.compile(r"[A-Za-z0-9._-]{1,32}"), "is not the name of a step")]
+StepName = Annotated[str, MaxLen(32), Form(re.compile(r"[A-Za-z0-9._-]{1,32}"), "is not the name of a step")]
 Folded = Annotated[str, MaxLen(1024), Form(re.compile(r"[A-Za-z0-9._,\[\]-]*"), "is no list of nodes")]
 """A list of nodes as Slurm writes it: `n[1-3],m7`."""
 StepNumber = Annotated[int, Range(high=2**32 - 1)]

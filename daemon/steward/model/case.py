@@ -9,7 +9,7 @@ from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 
-class Step(Enum):
+class CaseStep(Enum):
     """The step of a repair."""
 
     SUSPECT = "suspect"
@@ -81,7 +81,7 @@ class Case:
     node: NodeName
     trigger: Trigger
     check: str
-    step: Step
+    step: CaseStep
     entered: UnixTime
     opened: UnixTime
     why: Why
@@ -128,7 +128,7 @@ class Case:
     @property
     def is_stood_in(self) -> bool:
         """Return whether a spare serves while the node itself waits for a person."""
-        return self.step is Step.HELD and self.stand_in is not None
+        return self.step is CaseStep.HELD and self.stand_in is not None
 
     @property
     def number(self) -> str:
@@ -138,17 +138,17 @@ class Case:
     @property
     def waits_for_yes(self) -> bool:
         """Return whether the repair still waits for a person's approval."""
-        return self.step is Step.RELEASE and self.asked is not None and self.approved is None
+        return self.step is CaseStep.RELEASE and self.asked is not None and self.approved is None
 
     @property
     def waits_for_person(self) -> bool:
         """Return whether the repair waits until a person acts."""
-        return self.waits_for_yes or self.step is Step.HELD
+        return self.waits_for_yes or self.step is CaseStep.HELD
 
     @property
     def is_open(self) -> bool:
         """Return whether the case is not closed."""
-        return self.step is not Step.CLOSED
+        return self.step is not CaseStep.CLOSED
 
 
 # The history of a piece of hardware, for the ladder's budgets and the lemon score.

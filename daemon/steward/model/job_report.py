@@ -17,7 +17,7 @@ from steward.model.bounds import (
     Range,
     Seconds,
     Sparse,
-    Step,
+    StepName,
     Task,
     Uid,
     Uncut,
@@ -38,7 +38,7 @@ class TaskExit:
 
     job: Job
     restart: Count
-    step: Step
+    step: StepName
     node: Annotated[NodeName, Given()]
     task: Task
     status: WaitStatus

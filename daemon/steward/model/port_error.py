@@ -45,7 +45,7 @@ def recorded(word: str, error: str) -> str:
     return f"{word}: {error}" if error else ""
 
 
-def said(error: str) -> str:
+def text_of_error(error: str) -> str:
     """Return a recorded error without its word."""
     return error.partition(": ")[2]
 

@@ -67,6 +67,10 @@ class Suspension:
     over: UnixTime | None = None
     total_s: float = 0.0
 
+    def until_s(self, now: float) -> float:
+        """Return for how many seconds the run was suspended up to `now`."""
+        return self.total_s + (max(0.0, now - self.since) if self.since is not None else 0.0)
+
 
 # Records of a run's end, and of its loss of a node without an end.
 

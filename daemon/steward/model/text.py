@@ -34,7 +34,7 @@ def json_text(value: object, *, indent: int | None = None, separators: tuple[str
     return text.replace("\x7f", "\\u007f")  # DEL is the one control character that `dumps` leaves as it is
 
 
-def shown(value: object) -> str:
+def repr_line(value: object) -> str:
     """Return any value from outside as text for one line of a message."""
     try:
         return printable(repr(value), _SHOWN)
@@ -42,7 +42,7 @@ def shown(value: object) -> str:
         return "something that is nested too deeply"
 
 
-def as_written(value: object, limit: int = 60) -> str:
+def as_in_file(value: object, limit: int = 60) -> str:
     """Return a value as it would stand in a settings file, cut to a readable length."""
     return one_line(json.dumps(value, ensure_ascii=False, default=str), limit)
 
@@ -87,7 +87,7 @@ def ago(at: float, now: float) -> str:
     return f"{span(now - at)} ago"
 
 
-def until(at: float, now: float) -> str:
+def time_left(at: float, now: float) -> str:
     """Return a future time as `in 5 min`, a past one as `now`."""
     return f"in {span(at - now)}" if at > now else "now"
 
@@ -120,6 +120,6 @@ def clean(lines: list[str]) -> tuple[str, ...]:
     return tuple(one_line(line, _LINE) for line in lines)
 
 
-def some(count: int, word: str) -> str:
+def count_noun(count: int, word: str) -> str:
     """Return a count with its noun: `1 job`, `3 jobs`."""
     return f"{count} {word}{'' if count == 1 else 's'}"

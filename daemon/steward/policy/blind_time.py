@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import TIMED
 from steward.policy.state_machine import BLIND_S
@@ -19,7 +19,7 @@ def forgive_blind_time(draft: Draft) -> None:
     is_blind = gap > BLIND_S
     if is_blind or not draft.may_touch_nodes:
         # a held case has no deadline, and an admin's command counts only if it came after `entered`
-        for case in [c for c in draft.cases.values() if c.is_open and c.step is not Step.HELD]:
+        for case in [c for c in draft.cases.values() if c.is_open and c.step is not CaseStep.HELD]:
             draft.cases.keep(replace(case, entered=case.entered + gap))
         draft.looked = draft.now
     if is_blind:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.deep import DeepRun
 from steward.model.desired import Desired
 from steward.model.group import Group, Role
@@ -23,11 +23,11 @@ from steward.policy.fact_cache import FactCache
 from steward.policy.kept import Kept
 from steward.policy.slot_of import slot_of
 
-_NOT_IN_REPAIR = (Step.SUSPECT, Step.CLOSED)
+_NOT_IN_REPAIR = (CaseStep.SUSPECT, CaseStep.CLOSED)
 """Steps in which no repair is under way: it has not begun yet, or is over."""
-_NEW_MACHINE = (Step.VERIFY, Step.RETURN)
+_NEW_MACHINE = (CaseStep.VERIFY, CaseStep.RETURN)
 """Steps in which the repaired or new machine is up and is tested."""
-REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+REPLACING = (CaseStep.MEND, CaseStep.LAUNCH, CaseStep.PROVISION, CaseStep.VERIFY, CaseStep.RETURN)
 """Steps that count as a running repair in the budgets."""
 
 
@@ -69,7 +69,7 @@ class CaseBook(Kept[CaseId, Case]):
         case = self.in_work(node)
         if case is None or case.step in _NEW_MACHINE:
             return False
-        return case.trigger is Trigger.LOST or case.step not in (Step.DRAIN, Step.RELEASE)
+        return case.trigger is Trigger.LOST or case.step not in (CaseStep.DRAIN, CaseStep.RELEASE)
 
     def of(self, node: NodeName) -> list[Case]:
         """Return every remembered case of a node, open and closed ones."""
@@ -95,7 +95,7 @@ class CaseBook(Kept[CaseId, Case]):
 
     def close(self, case: Case, why: Why, now: float) -> Case:
         """Remember the case as closed."""
-        return self.keep(replace(case, step=Step.CLOSED, entered=now, closed=now, why=why))
+        return self.keep(replace(case, step=CaseStep.CLOSED, entered=now, closed=now, why=why))
 
     def forget(self, case: Case) -> None:
         """Drop the case from memory."""

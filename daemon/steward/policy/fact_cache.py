@@ -16,7 +16,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.observed import AgentView, Observed
-from steward.policy.traits import traits_of_agent, traits_of_job, traits_of_node, who_speaks
+from steward.policy.traits import connected_incarnation, traits_of_agent, traits_of_job, traits_of_node
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -129,7 +129,7 @@ class FactCache:
     def __init__(self) -> None:
         self._seen = Observed(at=0.0)
         self._nodes: Index[NodeName, Node, None] = Index(traits_of_node)
-        self._agents: Index[NodeName, AgentView, Incarnation] = Index(traits_of_agent, who_speaks)
+        self._agents: Index[NodeName, AgentView, Incarnation] = Index(traits_of_agent, connected_incarnation)
         self._jobs: Index[JobId, Job, None] = Index(traits_of_job)
         self._made: dict[Callable[..., object], tuple[tuple[object, ...], Any]] = {}
 

@@ -19,7 +19,7 @@ from steward.model.node_names import fold
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.verdict import monitored_nodes, worst
+from steward.policy.facts.verdict import monitored_but_unheard, worst_finding
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
 FIGHT = 3
@@ -90,7 +90,7 @@ def _candidates(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]
     """Return the nodes that may show a wrong feature."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     failed = (name for name, result in last.items() if result is DeepResult.FAILED)
-    names = set(failed).union(draft.overview.finding, monitored_nodes(draft), _unheard_not_skipped(draft))
+    names = set(failed).union(draft.overview.finding, monitored_but_unheard(draft), _unheard_not_skipped(draft))
     names.update(draft.cases.nodes_in_repair)
     # nodes whose connected agent has no finding, unless they show the feature that follows from its report
     for says in agents.kinds(Says):
@@ -126,7 +126,7 @@ def _right_feature(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -
     if not view.connected:
         case = draft.cases.open_of(node.name)
         return FAILED if case is not None and case.marked is not None else ""
-    if worst(view, draft) is not None or last.get(node.name) is DeepResult.FAILED:
+    if worst_finding(view, draft) is not None or last.get(node.name) is DeepResult.FAILED:
         return FAILED
     return PASSED if view.passed or view.findings else SKIPPED
 

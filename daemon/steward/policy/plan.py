@@ -6,21 +6,17 @@ from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.blind_time import forgive_blind_time, note_look
 from steward.policy.case.cases import move_cases
-from steward.policy.case.foreign import note_foreign
+from steward.policy.case.incidents import find_incidents
 from steward.policy.case.lookout import probe_silent
-from steward.policy.case.presence import note_absences, note_leaves, remember_agents
+from steward.policy.case.presence import note_absences, note_leaves, note_stops, remember_agents, remember_served
+from steward.policy.case.silence import follow_silence
 from steward.policy.case.spares import keep_spares
 from steward.policy.case.suspicion import open_cases
+from steward.policy.case.warnings import note_foreign, note_leaks, tell_hurt, tell_reasons
 from steward.policy.deep.carry import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
 from steward.policy.fact_cache import FactCache
-from steward.policy.facts.correlate import find_incidents
-from steward.policy.facts.gres_leaks import note_leaks
-from steward.policy.facts.silence import follow_silence
-from steward.policy.facts.slurm_faults import remember_served, tell_hurt, tell_reasons
-from steward.policy.facts.stops import note_stops
-from steward.policy.facts.suspended import note_suspensions
 from steward.policy.features import keep_features
 from steward.policy.groups.gate import keep_gates
 from steward.policy.groups.goals import finish_operations, keep_groups
@@ -40,14 +36,14 @@ from steward.policy.job.hang import follow_hangs
 from steward.policy.job.keep import free_decided, free_kept, keep_nodes
 from steward.policy.job.leaving import let_go
 from steward.policy.job.ledger import keep_ledger
-from steward.policy.job.remember import remember_jobs
+from steward.policy.job.remember import note_suspensions, remember_jobs
 from steward.policy.job.resume import follow_jobs
 from steward.policy.job.siblings import keep_slots
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
 from steward.policy.quota.unseen import note_unseen
 
-STEPS = (
+STAGES = (
     remember_agents,
     note_leaves,
     note_absences,
@@ -103,7 +99,7 @@ STEPS = (
     comment_jobs,
     prune,
 )
-"""The steps of a plan on a fresh picture of Slurm, in order. Nodes come before jobs, so that a bad node is out before
+"""The stages of a plan on a fresh picture of Slurm, in order. Nodes come before jobs, so that a bad node is out before
 its job is brought back. Cases move again after the slots: a slot that leaves has closed its case, and another case may
 have its turn."""
 
@@ -115,8 +111,8 @@ def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: Fact
     of the plans before: it makes this plan faster, and changes nothing in it.
     """
     draft = Draft(seen, want, memory, now, ground if ground is not None else FactCache())
-    for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
-        step(draft)
+    for stage in STAGES if draft.slurm_is_fresh else (answer_asks,):
+        stage(draft)
     return draft.plan()
 
 

@@ -63,7 +63,7 @@ def taken_names(group: str, slots: Collection[NodeName], seen: Observed, want: D
     return taken.union(seen.nodes, want.slots, machines)
 
 
-def mint(
+def new_slots(
     group: Group, many: int, taken: Collection[NodeName], cluster: Cluster, want: Desired, why: Why, now: float
 ) -> tuple[Cluster, tuple[SlotRecord, ...]]:
     """Return the cluster with its new count of slots, and up to `many` new waiting slots, as far as names are left.

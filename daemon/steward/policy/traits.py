@@ -172,7 +172,7 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
     return frozenset(found)
 
 
-def who_speaks(view: AgentView) -> Incarnation | None:
+def connected_incarnation(view: AgentView) -> Incarnation | None:
     """Return the incarnation of a connected agent; None if the agent is not connected."""
     return view.incarnation if view.connected else None
 

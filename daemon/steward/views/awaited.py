@@ -2,14 +2,14 @@
 
 from enum import Enum
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.ids import NodeName
 from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
-from steward.model.text import until
+from steward.model.text import time_left
 from steward.policy.case.spares import needs_spare
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import ways_out
+from steward.policy.facts.by_person import commands_for_held_node
 from steward.policy.facts.verdict import blocks_return
 from steward.policy.guards.new_machine import was_checked
 
@@ -25,18 +25,18 @@ _OF_SLOTS: dict[SlotStep, str] = {
     SlotStep.BACKUP: "the backup command to end",
     SlotStep.END: "the provider to end its machine",
 }
-_OF_CASES: dict[Step, str] = {
-    Step.SUSPECT: "a second look, or the fault to go",
-    Step.DRAIN: "Slurm to show it out of service",
-    Step.RELEASE: "its jobs to end and its turn to come",
-    Step.MEND: "its agent to carry out the repair",
-    Step.LAUNCH: "the provider to reboot or replace its machine",
-    Step.PROVISION: "its agent to connect",
-    Step.VERIFY: "its checks to pass and its slurmd to register",
-    Step.RETURN: "Slurm to start jobs on it",
+_OF_CASES: dict[CaseStep, str] = {
+    CaseStep.SUSPECT: "a second look, or the fault to go",
+    CaseStep.DRAIN: "Slurm to show it out of service",
+    CaseStep.RELEASE: "its jobs to end and its turn to come",
+    CaseStep.MEND: "its agent to carry out the repair",
+    CaseStep.LAUNCH: "the provider to reboot or replace its machine",
+    CaseStep.PROVISION: "its agent to connect",
+    CaseStep.VERIFY: "its checks to pass and its slurmd to register",
+    CaseStep.RETURN: "Slurm to start jobs on it",
 }
-_CHECKED = (SlotStep.VERIFY, Step.VERIFY)
-_CONNECTED = (SlotStep.PROVISION, SlotStep.SETUP, Step.PROVISION, *_CHECKED)
+_CHECKED = (SlotStep.VERIFY, CaseStep.VERIFY)
+_CONNECTED = (SlotStep.PROVISION, SlotStep.SETUP, CaseStep.PROVISION, *_CHECKED)
 
 
 def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
@@ -47,11 +47,11 @@ def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
 
 def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
     """Return the line about an open repair."""
-    if case.step is Step.HELD:
-        return f"Waits for a person: {ways_out(case.node, draft)}."
+    if case.step is CaseStep.HELD:
+        return f"Waits for a person: {commands_for_held_node(case.node, draft)}."
     lacks = _lacks(case.stand_in or case.node, case.step, case.entered, draft)
     awaited = _OF_CASES[case.step]
-    if case.step is Step.LAUNCH and needs_spare(case, draft):
+    if case.step is CaseStep.LAUNCH and needs_spare(case, draft):
         awaited = "a spare to take its place"
     return _line(awaited, lacks, case.entered, limit_s, draft.now, case.stand_in)
 
@@ -60,7 +60,7 @@ def _line(
     awaited: str, lacks: str, entered: float, limit_s: float | None, now: float, spare: NodeName | None = None
 ) -> str:
     waits = f"Spare {spare} waits" if spare else "Waits"
-    by = f", at the latest {until(entered + limit_s, now)}" if limit_s is not None else ""
+    by = f", at the latest {time_left(entered + limit_s, now)}" if limit_s is not None else ""
     return f"{waits} for {awaited}{by}{f': {lacks}' if lacks else ''}."
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import NodeName
 from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.node_names import fold
-from steward.model.text import until
+from steward.model.text import time_left
 from steward.policy.case.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.guards.breaker import tripped
@@ -33,7 +33,7 @@ def withheld(draft: Draft) -> Withheld:
 def _holder(node: Node, draft: Draft) -> Breaker | None:
     """Return the breaker that is the only reason why the node's repair does not begin; None if there is none."""
     case = draft.cases.open_of(node.name)
-    if case is not None and case.step is not Step.SUSPECT:
+    if case is not None and case.step is not CaseStep.SUSPECT:
         return None
     fault = fault_of(node, draft)
     if fault is None or is_surely_gone(node, fault, draft):
@@ -52,7 +52,7 @@ def now_line(breaker: Breaker, nodes: tuple[NodeName, ...], now: float) -> str:
     if breaker.trial is not None:
         due = f"it closes when repair {breaker.trial} ends well; {due}"
     elif breaker.next_try > now:
-        due = f"a first repair is let through {until(breaker.next_try, now)}; {due}"
+        due = f"a first repair is let through {time_left(breaker.next_try, now)}; {due}"
     else:
         due = f"the next repair is let through as its trial; {due}"
     held = f"withholds the repair of {fold(nodes)} now" if nodes else "withholds nothing now"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from steward.model.ask import AskKind
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
@@ -13,27 +13,27 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
-from steward.model.text import ago, clean, times, until
+from steward.model.text import ago, clean, span, time_left, times
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits
-from steward.policy.facts.by_person import give_back
-from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.by_person import return_command
 from steward.policy.facts.gone import open_silence
+from steward.policy.facts.incidents import AGENTS
 from steward.policy.facts.loans import loans
-from steward.policy.facts.orphan import is_orphan, way_out
+from steward.policy.facts.orphan import is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.slurm_faults import acting_row, done_about, reason_fault
-from steward.policy.facts.verdict import command, standing
+from steward.policy.facts.slurm_faults import acting_row, reason_fault, response_text
+from steward.policy.facts.verdict import admin_command, standing
 from steward.policy.guards.budget import must_wait
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
-from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, is_left_to_slurm, not_before, who_holds
+from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, hold_text, is_left_to_slurm, not_before
 from steward.policy.job.options import option_words, options
-from steward.policy.job.progress import told_of
+from steward.policy.job.progress import progress_of
 from steward.policy.leaks import CURE, leak_text
 from steward.policy.slurm_reasons import ReasonRow, slurms_own
 from steward.policy.traits import PLANNED_ABSENCE, is_away_on_purpose
@@ -170,7 +170,7 @@ def _why_out(node: Node, draft: Draft) -> list[str]:
         done = _done_about(row, node, case, draft)
         by = f"Taken out of service by Slurm itself (kind of reason: {row.kind.value})"
         return [f"{by}: {done}." if done else f"{by}."]
-    if (order := command(node)) is not None:
+    if (order := admin_command(node)) is not None:
         return [f"Taken out of service by an admin, who asked for {order.text}."]
     if node.is_foreign and case is None:
         return ["Taken out of service by a person or a tool: Steward leaves it alone."]
@@ -182,10 +182,10 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
         return []
     drained = f"Steward drained it (reason {node.mark})."
     if is_orphan(node, draft):
-        way = way_out(node, draft)
+        way = remedy_for_orphan(node, draft)
         todo = f"For a person: {way}" if way else f"{AWAITED[:1].upper()}{AWAITED[1:]}"
         return [f"{drained} No repair is open, and nothing gives it back by itself. {todo}."]
-    if case is None or case.step is Step.HELD:
+    if case is None or case.step is CaseStep.HELD:
         return [drained]
     if needs_spare(case, draft):
         return [f"{drained} A spare is to serve in its place; the node itself is left to a person."]
@@ -197,7 +197,7 @@ def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> 
     if case is not None:
         return row.response.value if case.is_of_reason and not case.waits_for_person else ""
     fault = reason_fault(node, draft)
-    return "" if fault is not None and why_withheld(node, fault, draft) else done_about(row, node, draft)
+    return "" if fault is not None and why_withheld(node, fault, draft) else response_text(row, node, draft)
 
 
 def _is_unused(node: Node | None, draft: Draft) -> bool:
@@ -229,21 +229,21 @@ def _case(case: Case, draft: Draft) -> list[str]:
         f"Case {case.id}, opened {ago(case.opened, draft.now)}: {case.why}",
         f"At step {case.step.value}, entered {ago(case.entered, draft.now)}.",
     ]
-    if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
+    if case.step is CaseStep.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"{case.node} {wait}.")
     if kept := why_kept_out(case, draft):
         lines.append(f"{case.node} was lost and is heard again, but does not serve: {kept}.")
     if case.approved is not None:
         lines.append(f"{case.approved_by} approved the repair {ago(case.approved, draft.now)}.")
     if case.is_stood_in:
-        mend = f"repair {case.node}, then {give_back(case.node)}"
+        mend = f"repair {case.node}, then {return_command(case.node)}"
         lines.append(f"Spare {case.stand_in} serves in its place. For a person: {mend}; the spare then goes back.")
     elif case.stand_in:
         lines.append(f"Spare {case.stand_in} is to serve in its place.")
-    if is_short := case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
+    if is_short := case.step is CaseStep.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
         lines.append(f"The repair waits for a spare; {shortage(case, draft)}.")
     if case.tries and not is_short:
-        lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
+        lines.append(f"The provider refused {times(case.tries)}; next try {time_left(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
     return [*lines, of_case(case, limit, draft)]
@@ -309,7 +309,9 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
     lines += _lame_steps(job, mem, draft)
     if job is not None and mem.pending_from is not None:
-        lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
+        lines.append(
+            f"The job has waited to run again for {span(draft.now - mem.pending_from)}; {hurry(job, mem, draft)}."
+        )
         lines += lack_lines(job, draft)
     if job is not None and (slow := slow_nodes(job, draft)):
         lines.append(f"{slow[:1].upper()}{slow[1:]}.")
@@ -336,13 +338,14 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
     if kept is not None:
         nodes = fold(kept.nodes)
         if kept.freed is None:
-            lines.append(f"{nodes}: kept for it since {ago(kept.since, now)}, {until(kept.until, now)} at the latest.")
+            lasts, end = span(now - kept.since), time_left(kept.until, now)
+            lines.append(f"{nodes}: kept for it, for {lasts} now; freed {end} at the latest.")
         else:
             lines.append(f"{nodes}: kept for it until {ago(kept.freed, now)}; {kept.why}.")
     if mem.lent is not None:
         lines.append(f"Hot spares released for it {ago(mem.lent.at, now)}: {fold(mem.lent.nodes)}.")
     if raised is not None and not raised.restored:
-        lines.append(f"First in the queue since {ago(raised.at, now)} (nice {raised.before} -> {raised.nice}).")
+        lines.append(f"First in the queue for {span(now - raised.at)} (nice {raised.before} -> {raised.nice}).")
     return lines
 
 
@@ -387,7 +390,7 @@ def _asked(mem: JobMemory, draft: Draft) -> str:
 
 def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
     """Yield the newest step that a node of this run reported."""
-    told = told_of(mem.id, mem.nodes, draft, restart=mem.restarts)
+    told = progress_of(mem.id, mem.nodes, draft, restart=mem.restarts)
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
         yield f"Last reported step: {newest.step} ({ago(newest.stepped, draft.now)}, on {newest.node})."
@@ -462,7 +465,7 @@ def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
     """Return what makes the job run soon, or why it must wait."""
     if job.is_held:
-        return f"it {who_holds(job, draft)}: it stays where it is until it is released"
+        return f"it {hold_text(job, draft)}: it stays where it is until it is released"
     if begins_later(job, draft):
         return f"it {BEGINS_LATER}: it is left alone until then"
     if mem.unbegun:
@@ -471,5 +474,5 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
         return "it is left to Slurm"
     at = not_before(mem, draft)
     if at > draft.now:
-        return f"after so many resumes it is hurried on only {until(at, draft.now)}"
+        return f"after so many resumes it is hurried on only {time_left(at, draft.now)}"
     return f"nudged {times(mem.nudges)}" if mem.nudges else "not nudged yet"

@@ -9,7 +9,7 @@ from steward.model.memory import Memory
 from steward.model.node_names import fold
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.model.text import ago, clean, some, span, times, until
+from steward.model.text import ago, clean, count_noun, span, time_left, times
 from steward.policy.draft import Draft
 from steward.policy.facts.run_rules import rules_of
 from steward.policy.facts.serving import serves
@@ -55,7 +55,7 @@ def _status(group: Group, draft: Draft) -> list[str]:
     at = group.minimum_since + draft.want.capacity.minimum_timeout_s
     good = group.good
     to = f"its last good size ({good.target}, at least {good.minimum})" if good else "nothing, as it is new"
-    return [*lines, f"Its minimum must be there {until(at, draft.now)}; otherwise it goes back to {to}."]
+    return [*lines, f"Its minimum must be there {time_left(at, draft.now)}; otherwise it goes back to {to}."]
 
 
 def _gate(group: Group, draft: Draft) -> list[str]:
@@ -82,8 +82,8 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
     done = sum(slot.step is SlotStep.SERVING and slot.version == group.version for slot in members)
     way = "back to the version before" if rollout.state is RolloutState.ROLLBACK_IN_PROGRESS else "to the new version"
     line = f"Its software update is {rollout.state.value}: {done} of {len(members)} nodes are brought {way}"
-    failures = f", {some(rollout.failures, 'bring-up')} failed ({rollout.why})" if rollout.failures else ""
-    wait = f"; the next batch begins {until(rollout.next_batch_at, draft.now)}" if rollout.next_batch_at else ""
+    failures = f", {count_noun(rollout.failures, 'bring-up')} failed ({rollout.why})" if rollout.failures else ""
+    wait = f"; the next batch begins {time_left(rollout.next_batch_at, draft.now)}" if rollout.next_batch_at else ""
     return [f"{line}{failures}{wait}."]
 
 
@@ -101,7 +101,7 @@ def _bring_ups(group: Group, draft: Draft) -> list[str]:
 def _operations(group: Group, draft: Draft) -> list[str]:
     open_ones = [op for op in draft.operations.values() if op.finished is None and group.name in op.after]
     return [
-        f"Scaling {op.id} since {ago(op.at, draft.now)}: to {op.after[group.name].target} instances."
+        f"Scaling {op.id}, for {span(draft.now - op.at)}: to {op.after[group.name].target} instances."
         for op in sorted(open_ones, key=lambda op: (op.at, op.id))
         if group.name not in op.superseded
     ]
@@ -129,10 +129,10 @@ _PURPOSES = {Purpose.STAY: "", Purpose.LEAVE: ", leaves the group", Purpose.RENE
 
 
 def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
-    text = f"{slot.step.value} since {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
+    text = f"{slot.step.value} for {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
     if slot.hitch is not Hitch.NONE:
         text += f"; failed {times(slot.tries)} ({slot.hitch.value}): {slot.trouble}"
-        text += f"; next try {until(slot.next_try, draft.now)}" if slot.is_coming else ""
+        text += f"; next try {time_left(slot.next_try, draft.now)}" if slot.is_coming else ""
     elif slot.step is SlotStep.WAITING:
         wait = why_not_yet(SlotScene(record=slot, group=group, draft=draft))
         text += f"; {wait}" if wait else "; its turn has come"
@@ -243,7 +243,7 @@ def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
             "are not started by torchrun --rdzv-backend=steward or python -m steward.job.launch."
         )
     if run.is_changing or run.phase is RunPhase.FAULTED:
-        return f"The run is changing its size ({run.phase.value} since {ago(run.entered, now)}): {run.why}."
+        return f"The run is changing its size ({run.phase.value} for {span(now - run.entered)}): {run.why}."
     if not site.enabled or run.paused:
         return f"The run does not grow: {'a person paused it' if run.paused else 'the site does not let runs grow'}."
     if not run.steerable:
@@ -252,7 +252,9 @@ def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
             "throw away what it did since its last checkpoint."
         )
     if run.cool_until > now:
-        return f"The run grows again {until(run.cool_until, now)} at the earliest: a change of size was made or tried."
+        return (
+            f"The run grows again {time_left(run.cool_until, now)} at the earliest: a change of size was made or tried."
+        )
     asked = [one for one in run.replicas if one.ending is None and one.job is None]
     if asked:
         return f"The run has asked for {sum(one.nodes for one in asked)} more nodes."

@@ -11,12 +11,12 @@ from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView
-from steward.model.text import ago, some, until
+from steward.model.text import ago, count_noun, span, time_left
 from steward.policy.draft import Draft
 from steward.policy.facts.verdict import may_act_on, mode_of
 from steward.policy.guards.breaker import guards
 from steward.policy.guards.ladder import identity
-from steward.policy.guards.lemons import arithmetic, lemons
+from steward.policy.guards.lemons import lemons, score_text
 from steward.policy.traits import HEALTH
 from steward.policy.trust import SITE, trial_key
 from steward.views.node_verdict import node_verdict
@@ -30,8 +30,8 @@ _TOGETHER_S = 120
 def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
     """Return the verdict as `steward nodes` shows it, which is the first thing to read."""
     said = node_verdict(name, draft)
-    since = f", since {ago(said.since, draft.now)}" if said.since else ""
-    lines = [f"{name} is {said.word.value.upper()}{since}: {said.evidence}."]
+    lasts = f" (for {span(draft.now - said.since)})" if said.since else ""
+    lines = [f"{name} is {said.word.value.upper()}{lasts}: {said.evidence}."]
     return [*lines, f"Next: {said.next}."] if said.next else lines
 
 
@@ -46,9 +46,9 @@ def finding_lines(name: NodeName, draft: Draft) -> list[str]:
     lines += [f"Check {f.check} says unknown ({_unknown_words(f, draft)}): {f.text}" for f in unknown]
     if view.passed:
         since = _passes_since(view.passes_since, draft.now)
-        lines.append(f"{some(len(view.passed), 'check')} passed: {_some(view.passed)}.{since}")
+        lines.append(f"{count_noun(len(view.passed), 'check')} passed: {_some(view.passed)}.{since}")
     if view.skipped:
-        count, verb = some(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"
+        count, verb = count_noun(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"
         lines.append(f"{count} {verb} not apply here (no such hardware or tool): {_some(view.skipped)}.")
     return lines
 
@@ -64,15 +64,15 @@ def _bad_line(finding: Finding, view: AgentView, draft: Draft) -> str:
 
 
 def _unknown_words(finding: Finding, draft: Draft) -> str:
-    since = f"since {ago(finding.at, draft.now)}, " if finding.at else ""
+    lasts = f"for {span(draft.now - finding.at)}, " if finding.at else ""
     passed = last_pass(finding, draft.now)
-    return f"{since}never acted on{f'; {passed}' if passed else ''}"
+    return f"{lasts}never acted on{f'; {passed}' if passed else ''}"
 
 
 def last_pass(finding: Finding, now: float) -> str:
     """Return when the check last passed; empty if its agent saw no pass, or if the finding is an event."""
     if finding.good_since:
-        return f"its looks pass again since {ago(finding.good_since, now)}, not long enough yet"
+        return f"its looks have passed again for {span(now - finding.good_since)}, not long enough yet"
     return f"last passed {ago(finding.passed_at, now)}" if finding.passed_at else ""
 
 
@@ -82,9 +82,9 @@ def _passes_since(times: Mapping[str, int], now: float) -> str:
         return ""
     first = min(times.values())
     later = sorted((-at, check) for check, at in times.items() if at > first + _TOGETHER_S)
-    named = [f"{check} only since {ago(-at, now)}" for at, check in later[:_SHOWN]]
+    named = [f"{check} only for {span(now + at)}" for at, check in later[:_SHOWN]]
     more = [f"and {len(later) - _SHOWN} more"] if len(later) > _SHOWN else []
-    return f" They pass since {ago(first, now)}{''.join(f'; {each}' for each in [*named, *more])}."
+    return f" They have passed for {span(now - first)}{''.join(f'; {each}' for each in [*named, *more])}."
 
 
 def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:
@@ -114,11 +114,11 @@ def guard_lines(name: NodeName, draft: Draft) -> list[str]:
     scopes = dict.fromkeys(scope for check in checks or ["agent"] for scope in guards(name, check, draft))
     breakers = [draft.breakers[scope] for scope in scopes if scope in draft.breakers]
     lines = [
-        f"Breaker: {one.text}; one repair is let through {until(one.tripped + one.patience_s, draft.now)}."
+        f"Breaker: {one.text}; one repair is let through {time_left(one.tripped + one.patience_s, draft.now)}."
         for one in breakers
     ]
     parts = (one for _, one in sorted(draft.incidents.items()) if one.over is None and name in one.nodes)
-    return [*lines, *(f"Incident {one.kind}, since {ago(one.since, draft.now)}: {one.text}." for one in parts)]
+    return [*lines, *(f"Incident {one.kind}, for {span(draft.now - one.since)}: {one.text}." for one in parts)]
 
 
 def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
@@ -131,7 +131,7 @@ def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
     scored = (one for one in lemons(memory, len(draft.seen.nodes), draft.now) if one.piece in pieces)
     for one in scored:
         advice = "; a candidate for quarantine" if one.is_candidate else ""
-        lines.append(f"Lemon score {one.score:.1f} of {one.piece}{advice}: {arithmetic(one.parts)}")
+        lines.append(f"Lemon score {one.score:.1f} of {one.piece}{advice}: {score_text(one.parts)}")
     return lines
 
 

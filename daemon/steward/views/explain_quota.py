@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
-from steward.model.text import ago, printable, times, until
+from steward.model.text import ago, printable, time_left, times
 from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
 from steward.policy.facts.tres import parse_tres
@@ -15,7 +15,7 @@ from steward.policy.quota.others import limited_above
 from steward.policy.quota.planned import FirstJob
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
 from steward.policy.quota.turn import Turn, take_turn
-from steward.policy.quota.words import told
+from steward.policy.quota.words import amounts_text
 
 _CAUSES = {
     Reclaimed.RECLAIM: "its team had borrowed, and the owner wants it back",
@@ -91,7 +91,7 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     chosen = next((each for each in turn.yielding if each.unit.id == unit.id), None)
     if chosen is not None:
         return [f"The job is to be evicted for job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
-    uses = told(turn.ledger.counted(team, unit.options[0]))
+    uses = amounts_text(turn.ledger.counted(team, unit.options[0]))
     if unit not in turn.room.excess(team):
         how = "guaranteed" if unit.is_guaranteed else "begun with borrowed resources, covered by now"
         return [f"The quota of team {team} covers the job ({uses}; {how}). No other team can take that back."]
@@ -102,7 +102,7 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
 
 
 def _being_evicted(eviction: Eviction, draft: Draft) -> str:
-    who = "Slurm ends it" if eviction.due is None else f"its grace ends {until(eviction.due, draft.now)}"
+    who = "Slurm ends it" if eviction.due is None else f"its grace ends {time_left(eviction.due, draft.now)}"
     return f"The job {eviction.text}; {who}."
 
 
@@ -118,7 +118,7 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
         case UnitStanding.NEVER:
             return [_never(ruling.unit, turn)]
         case UnitStanding.BACKS_OFF:
-            when = f" {until(ruling.until, draft.now)}" if ruling.until is not None else " later"
+            when = f" {time_left(ruling.until, draft.now)}" if ruling.until is not None else " later"
             return [
                 f"Quota of team {team}: the job was evicted before, and may borrow again{when}; the team's own quota "
                 "is used up."
@@ -132,7 +132,7 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
 
 
 def _at(moment: float | None, draft: Draft) -> str:
-    return f"{datetime.fromtimestamp(moment or 0.0, UTC):%H:%M:%SZ} ({until(moment or 0.0, draft.now)})"
+    return f"{datetime.fromtimestamp(moment or 0.0, UTC):%H:%M:%SZ} ({time_left(moment or 0.0, draft.now)})"
 
 
 def _never(unit: Unit, turn: Turn) -> str:
@@ -146,8 +146,8 @@ def _never(unit: Unit, turn: Turn) -> str:
     most = {name: amounts[name] - more for name, more in beyond.items()}
     asked = {name: amounts[name] for name in beyond}
     return (
-        f"Quota of team {unit.team}: the job never fits: it asks for {told(asked)}, and the team may have {told(most)} "
-        f"at most (its quota and its borrow limit). Ask for no more than that.{where}"
+        f"Quota of team {unit.team}: the job never fits: it asks for {amounts_text(asked)}, and the team may have "
+        f"{amounts_text(most)} at most (its quota and its borrow limit). Ask for no more than that.{where}"
     )
 
 
@@ -161,7 +161,7 @@ def _waits(ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
         return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
     if limited:
-        limits = told({name: _limit(unit.team, name, turn) for name in limited})
+        limits = amounts_text({name: _limit(unit.team, name, turn) for name in limited})
         why = f"the team has reached its limit ({limits})"
         if all(
             _runs_with(unit.team, name, turn) + _asked(unit, name) <= _limit(unit.team, name, turn) for name in limited
@@ -173,9 +173,9 @@ def _waits(ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
         idle = {name: amount for name in short if (amount := _idle(unit, name, turn)) > 0}
         if idle.keys() == short.keys():
             lent = {name: amount for name in idle if (amount := _asked(unit, name) - short[name]) > 0}
-            whose = f"only {told(lent)} of them are lent" if lent else "no team lends them"
-            why = f"{told(idle)} are idle, but {whose}: {_UNOWNED}"
-    return f"Quota of team {unit.team}: the job waits, short of {told(short)}; {why}."
+            whose = f"only {amounts_text(lent)} of them are lent" if lent else "no team lends them"
+            why = f"{amounts_text(idle)} are idle, but {whose}: {_UNOWNED}"
+    return f"Quota of team {unit.team}: the job waits, short of {amounts_text(short)}; {why}."
 
 
 def _idle(unit: Unit, name: Resource, turn: Turn) -> int:
@@ -228,9 +228,11 @@ def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> s
     # A team with jobs under eviction counts with what it keeps; of the job's own team only promises count.
     has = min(_runs_with(each.team, name, turn), each.use[name])
     beyond = max(0, has - each.owned.nominal.get(name, 0))
-    words = [f"has {told({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has and not is_own else []
+    words = (
+        [f"has {amounts_text({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has and not is_own else []
+    )
     if promised := each.use[name] - has:
-        words.append(f"waits for nodes for {told({name: promised})}")
+        words.append(f"waits for nodes for {amounts_text({name: promised})}")
     return f"{each.team} {' and '.join(words)}"
 
 
@@ -240,11 +242,11 @@ def _shares(ruling: UnitRuling, turn: Turn) -> list[str]:
     if not share:
         return []
     ranks = sorted((turn.ledger.rank(team)[0], team) for team in turn.ledger.accounts)
-    told_of = ", ".join(f"{team} {share_word(rank)}" for rank, team in ranks if rank)
+    told_of = ", ".join(f"{team} {share_text(rank)}" for rank, team in ranks if rank)
     return [f"Shares of what is lent, by weight (the least comes first): {told_of}."]
 
 
-def share_word(share: float | None) -> str:
+def share_text(share: float | None) -> str:
     """Return a share such as `0.0167`; `last` for a team that borrows and has no weight."""
     return "last" if share is None or share == float("inf") else f"{share:.4f}".rstrip("0").rstrip(".") or "0"
 
@@ -271,7 +273,7 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
                 f"there is room for that in the limit; if Slurm still says {job.reason}, Slurm counts more for the job "
                 "than it asked for: with --exclusive all GPUs of the machine"
             )
-    uses = told(turn.ledger.counted(unit.team, ruling.amounts))
+    uses = amounts_text(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
 
 
@@ -293,8 +295,8 @@ def _first(first: FirstJob, draft: Draft) -> str:
     nodes = ", ".join(sorted(first.nodes)[:_NAMED])
     more = f" and {len(first.nodes) - _NAMED} more" if len(first.nodes) > _NAMED else ""
     return (
-        f"Slurm keeps {nodes}{more} for job {id}, which comes first and is to start {until(first.start, draft.now)}: "
-        "only jobs that are over by then start there before it"
+        f"Slurm keeps {nodes}{more} for job {id}, which comes first and is to start "
+        f"{time_left(first.start, draft.now)}: only jobs that are over by then start there before it"
     )
 
 
@@ -335,7 +337,7 @@ def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
     for id, memory in sorted(draft.quota_jobs.items()):
         eviction = memory.yielding
         if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
-            limit = f", {until(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""
+            limit = f", {time_left(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""
             found.append(f"job {id} of team {memory.team} to be evicted{limit}")
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache, partial
 
 from steward.checks.limits import table_of
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.deep import DeepRun, DeepState
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import NodeName
@@ -14,14 +14,14 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
-from steward.model.text import REPORT_ONLY, one_line, times, until
+from steward.model.text import REPORT_ONLY, one_line, time_left, times
 from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import give_back, ways_out
-from steward.policy.facts.doubts import doubt, rebooted_again
-from steward.policy.facts.orphan import REBOOTS, is_orphan, way_out
+from steward.policy.facts.by_person import commands_for_held_node, return_command
+from steward.policy.facts.doubts import rebooted_again, suspicion_against
+from steward.policy.facts.orphan import REBOOTS, is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import is_hands_off
 from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
@@ -135,13 +135,13 @@ def _of_case(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | 
         return None
     evidence = _case_evidence(case, draft)
     since = case.fault_at if case.fault_at is not None else case.opened
-    if case.step is Step.HELD:
+    if case.step is CaseStep.HELD:
         since = case.entered
     return NodeVerdict(word=_case_word(case), evidence=evidence, since=since, next=next_of_case(case, draft))
 
 
 def _case_evidence(case: Case, draft: Draft) -> str:
-    if case.step is not Step.HELD:
+    if case.step is not CaseStep.HELD:
         return "; ".join(case.why.evidence) or case.why.text
     kept = why_kept_out(case, draft)
     return f"it was lost and is heard again; {kept}" if kept else str(case.why)
@@ -150,7 +150,7 @@ def _case_evidence(case: Case, draft: Draft) -> str:
 def why_kept_out(case: Case, draft: Draft) -> str:
     """Return why a lost machine that is heard again is still out of service; empty for any other case."""
     view = draft.seen.agents.get(case.node)
-    if case.step is not Step.HELD or case.trigger is not Trigger.LOST or view is None or not view.is_heard:
+    if case.step is not CaseStep.HELD or case.trigger is not Trigger.LOST or view is None or not view.is_heard:
         return ""
     bad = next((finding for finding in view.findings if blocks_return(finding, draft)), None)
     failing = f"its check {bad.check} fails: {bad.text}" if bad is not None else ""
@@ -159,11 +159,11 @@ def why_kept_out(case: Case, draft: Draft) -> str:
 
 def _case_word(case: Case) -> Word:
     match case.step:
-        case Step.HELD:
+        case CaseStep.HELD:
             return Word.HELD
-        case Step.SUSPECT:
+        case CaseStep.SUSPECT:
             return Word.SUSPECT if case.trigger is Trigger.LOST else Word.DEGRADED
-        case Step.DRAIN | Step.RELEASE:
+        case CaseStep.DRAIN | CaseStep.RELEASE:
             return {Trigger.LOST: Word.LOST, Trigger.ADMIN: Word.IN_REPAIR}.get(case.trigger, Word.DEGRADED)
         case _:
             return Word.IN_REPAIR
@@ -223,8 +223,8 @@ def _next_of_foreign(node: Node, draft: Draft) -> str:
     if row is not None and row.response in (Response.LEAVE, Response.WATCH):
         return f"nothing: {row.response.value}"
     if row is not None:
-        return f"nothing: Slurm took it out; a person must look and give it back ({give_back(node.name)})"
-    return f"nothing: the person or tool that did it gives it back ({give_back(node.name)})"
+        return f"nothing: Slurm took it out; a person must look and give it back ({return_command(node.name)})"
+    return f"nothing: the person or tool that did it gives it back ({return_command(node.name)})"
 
 
 def _is_command(node: Node, draft: Draft) -> bool:
@@ -261,7 +261,7 @@ AWAITED = "its agent is awaited: the head has just begun to listen"
 def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
     if node is None or not is_orphan(node, draft):
         return None
-    way = way_out(node, draft)
+    way = remedy_for_orphan(node, draft)
     return NodeVerdict(
         word=Word.HELD,
         evidence="Steward drained it (reason steward:...), and no repair is open",
@@ -285,7 +285,7 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
 
 
 def _of_doubt(name: NodeName, _node: Node | None, draft: Draft, *, again: Mapping[NodeName, str]) -> NodeVerdict | None:
-    why = doubt(name, again, draft)
+    why = suspicion_against(name, again, draft)
     if not why:
         return None
     at = [f.at for f in _bad(name, draft) if f.severity is Severity.SUSPECT]
@@ -339,7 +339,7 @@ def _down(node: Node) -> NodeVerdict:
         word=Word.SUSPECT,
         evidence=f"Slurm says {'+'.join([node.base.value, *sorted(node.flags)])}{why}; its checks found no fault",
         since=node.reason.at if node.reason else None,
-        next=f"back when slurmd answers, or by a person ({give_back(node.name)})",
+        next=f"back when slurmd answers, or by a person ({return_command(node.name)})",
     )
 
 
@@ -370,15 +370,15 @@ _DONE = {
     Advice.REPLACE: "replaced",
 }
 _AWAITED_OF_SPARE = {
-    Step.PROVISION: "is checked when its agent connects",
-    Step.VERIFY: "serves when all its checks passed",
-    Step.RETURN: "serves when Slurm starts jobs on it",
+    CaseStep.PROVISION: "is checked when its agent connects",
+    CaseStep.VERIFY: "serves when all its checks passed",
+    CaseStep.RETURN: "serves when Slurm starts jobs on it",
 }
 _AWAITED = {
-    Step.MEND: "checked when its agent has carried out the light repair",
-    Step.PROVISION: "checked when the agent of the new or rebooted machine connects",
-    Step.VERIFY: "given back when all its checks passed",
-    Step.RETURN: "in service when Slurm starts jobs on it again",
+    CaseStep.MEND: "checked when its agent has carried out the light repair",
+    CaseStep.PROVISION: "checked when the agent of the new or rebooted machine connects",
+    CaseStep.VERIFY: "given back when all its checks passed",
+    CaseStep.RETURN: "in service when Slurm starts jobs on it again",
 }
 _SHOWN_JOBS = 3
 
@@ -392,13 +392,13 @@ def withheld_line(why: str) -> str:
 
 def next_of_case(case: Case, draft: Draft) -> str:
     """Return the next step of a repair, such as `replaced when job 12 ends` or `rebooted in its turn: ...`."""
-    if case.step is Step.HELD:
+    if case.step is CaseStep.HELD:
         return _of_held(case, draft)
     if draft.paused:
         return "nothing: actions are paused (`steward resume-actions`)"
     if not draft.want.repair.act:
         return f"nothing: {REPORT_ONLY}"
-    if case.step is Step.LAUNCH:
+    if case.step is CaseStep.LAUNCH:
         return _of_launch(case, draft)
     if case.stand_in and case.step in _AWAITED_OF_SPARE:
         return f"spare {case.stand_in} {_AWAITED_OF_SPARE[case.step]}"
@@ -407,13 +407,13 @@ def next_of_case(case: Case, draft: Draft) -> str:
 
 def _of_held(case: Case, draft: Draft) -> str:
     if case.is_stood_in:
-        return f"a person repairs it, then {give_back(case.node)}; spare {case.stand_in} serves meanwhile"
-    return f"a person looks at it, then {ways_out(case.node, draft)}"
+        return f"a person repairs it, then {return_command(case.node)}; spare {case.stand_in} serves meanwhile"
+    return f"a person looks at it, then {commands_for_held_node(case.node, draft)}"
 
 
 def _before_repair(case: Case, draft: Draft) -> str:
     word = _DONE[case.rung]
-    if case.step is Step.SUSPECT and case.why.rule == "node.silent":
+    if case.step is CaseStep.SUSPECT and case.why.rule == "node.silent":
         return "taken out of service when a second source confirms it, else left in service"
     if wait := why_awaits(case, draft):
         return wait
@@ -437,7 +437,7 @@ def _of_launch(case: Case, draft: Draft) -> str:
     if needs_spare(case, draft) and free_spare(case, draft) is None:
         return f"waits for a spare: {shortage(case, draft)}"
     if case.tries:
-        return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
+        return f"the provider is asked again {time_left(case.next_try, draft.now)} (refused {times(case.tries)})"
     return f"{_DONE[case.rung]} now; then its agent is awaited"
 
 
@@ -456,7 +456,7 @@ def next_of_suspect(node: NodeName, draft: Draft) -> str:
         return "deep check when it is idle"
     last = max((run for run in mine if node in run.results), key=lambda run: run.asked, default=None)
     if last is not None and draft.now < last.asked + SUSPECT_AGAIN_S:
-        again = until(last.asked + SUSPECT_AGAIN_S, draft.now)
+        again = time_left(last.asked + SUSPECT_AGAIN_S, draft.now)
         return f"deep check {last.id} said {last.results[node].value}; again {again} if it is still suspect"
     return "deep check when it is idle next"
 
@@ -464,5 +464,5 @@ def next_of_suspect(node: NodeName, draft: Draft) -> str:
 def next_of_slot(record: SlotRecord, draft: Draft) -> str:
     """Return the next step of a slot that is on its way."""
     if record.step is SlotStep.WAITING:
-        return f"a machine is asked for {until(record.next_try, draft.now)}, in its turn"
+        return f"a machine is asked for {time_left(record.next_try, draft.now)}, in its turn"
     return "comes into service" if record.step in COMING else "its machine is ended"

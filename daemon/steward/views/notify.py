@@ -161,7 +161,7 @@ def is_wanted(event: Event, rule: ChannelRule, group_of: GroupOf) -> bool:
     return not rule.groups or group in rule.groups
 
 
-def take(
+def with_events(
     state: ChannelState, rule: ChannelRule, events: Iterable[tuple[int, Event]], group_of: GroupOf, now: float
 ) -> ChannelState:
     """Return the state after these events, which come after its cursor."""

@@ -21,7 +21,7 @@ from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
 from steward.policy.fact_cache import Index
 from steward.policy.facts.forgotten import marked_since, shows_again
-from steward.policy.facts.run_end import is_looked_into
+from steward.policy.guards.run_end import is_looked_into
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Steps in which no change of a slot is expected."""

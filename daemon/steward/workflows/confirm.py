@@ -15,7 +15,7 @@ from steward.model.agent_action import Action
 from steward.model.fit import Question
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan
-from steward.workflows.journal import kind_of, subject_of, told_of
+from steward.workflows.journal import kind_of, subject_of, subjects_of_events
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def decide(
         if seen.slurm is not Freshness.FRESH:
             return Decided(seen=seen, thought=thought)
         plan = plan_of(thought)
-        confirmed = reader.confirm(seen, subject_of(plan.actions, seen) | told_of(plan.events))
+        confirmed = reader.confirm(seen, subject_of(plan.actions, seen) | subjects_of_events(plan.events))
         if confirmed.same:
             return Decided(seen=confirmed.seen, thought=thought)
         seen = reader.confirm_all(confirmed.seen) if number == ROUNDS - 1 else confirmed.seen

@@ -352,7 +352,7 @@ def _in_slurm(do: Do, *, nodes: OfAction = _barrier, reads: Reads = _nothing, **
     return Row(do=do, door=Door.SLURM, nodes=nodes, reads=reads, **more)
 
 
-TABLE: Mapping[type[Action], Row] = {
+EFFECTS: Mapping[type[Action], Row] = {
     DrainNode: _on_node(
         lambda to, a, call: to.slurm.drain(call.marks),
         groups_by=lambda a: (),
@@ -467,7 +467,7 @@ It does so while the job's record is not in its database yet.
 
 def row_of(action: Action) -> Row:
     """Return the effect of the action."""
-    return TABLE[type(action)]
+    return EFFECTS[type(action)]
 
 
 def take_effect(to: Ports, batch: Batch, seen: Observed) -> None:

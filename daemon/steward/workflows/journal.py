@@ -48,7 +48,7 @@ def subject_of(actions: Iterable[Action], seen: Observed) -> Subject:
     )
 
 
-def told_of(events: Iterable[Event]) -> Subject:
+def subjects_of_events(events: Iterable[Event]) -> Subject:
     """Return the nodes and jobs that the events name."""
     events = tuple(events)
     nodes, jobs = (event.node for event in events), (event.job for event in events)

@@ -110,7 +110,7 @@ class ChannelWorker:
         state = self._state or self._loaded()
         while True:
             page = self._store.events(after=state.cursor, limit=_PAGE)
-            state = notify.take(state, self.channel.rule, page, self._group_of, now)
+            state = notify.with_events(state, self.channel.rule, page, self._group_of, now)
             if len(page) < _PAGE:
                 break
         self._state = state

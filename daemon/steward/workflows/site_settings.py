@@ -12,7 +12,7 @@ SHIM_HOLD_S = 80
 """The shim's default of `hold=` in seconds, as in `spank/config.h`."""
 
 
-def misfits(settings: Settings, site: SlurmSite) -> tuple[Problem, ...]:
+def contradictions_with_slurm(settings: Settings, site: SlurmSite) -> tuple[Problem, ...]:
     """Return the contradictions between the file and Slurm, in the order of the rules."""
     return tuple(problem for rule in _RULES for problem in rule(settings, site))
 

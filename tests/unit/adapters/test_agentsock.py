@@ -22,7 +22,7 @@ from steward.adapters.node.agentsock import (
     Allowance,
     Serve,
     ShimSocket,
-    roots,
+    root_socket,
     write_defaults,
     write_warning,
 )
@@ -323,7 +323,7 @@ def test_root_has_an_entrance_of_its_own_where_a_user_fills_the_queue(tmp_path: 
     async def story() -> None:
         async with listening(tmp_path / "s", answer_stop):
             held = fill_queue(tmp_path / "s")  # the loop takes none of them meanwhile
-            entrance = roots(tmp_path / "s")
+            entrance = root_socket(tmp_path / "s")
             assert stat.S_IMODE(entrance.stat().st_mode) == 0o600
             reader, writer = await asyncio.open_unix_connection(entrance)
             writer.write(OPTED)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.fetch.folder import FetchBudget, store
-from steward.adapters.files import named, write_json, write_whole
+from steward.adapters.files import naming_file, write_json, write_whole
 
 
 def test_the_new_text_takes_the_place_of_the_old_with_its_mode(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_with_the_file_that_it_was_about() -> None:
     """An error of a write names none by itself."""
     full = Path("/dev/full")
-    with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"), named(full), full.open("w") as file:
+    with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"), naming_file(full), full.open("w") as file:
         file.write("x")
     budget = FetchBudget(deadline=time.monotonic() + 60.0)
     with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steward.api.health_metrics import MOST_NAMES
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.memory import Breaker
@@ -104,10 +104,10 @@ def test_breakers_incidents_and_deep_checks_are_gauges() -> None:
 @pytest.mark.parametrize(
     ("fields", "result"),
     [
-        ({"step": Step.CLOSED, "returned": T0 + 60}, "returned"),
-        ({"step": Step.CLOSED}, "called_off"),
-        ({"step": Step.HELD}, "held"),
-        ({"step": Step.HELD, "stand_in": "n9"}, "stood_in"),
+        ({"step": CaseStep.CLOSED, "returned": T0 + 60}, "returned"),
+        ({"step": CaseStep.CLOSED}, "called_off"),
+        ({"step": CaseStep.HELD}, "held"),
+        ({"step": CaseStep.HELD, "stand_in": "n9"}, "stood_in"),
     ],
 )
 def test_a_repair_counts_once_by_its_rung_and_how_it_ended(fields: dict[str, object], result: str) -> None:
@@ -115,7 +115,7 @@ def test_a_repair_counts_once_by_its_rung_and_how_it_ended(fields: dict[str, obj
 
 
 def test_a_repair_that_goes_on_is_not_counted() -> None:
-    assert ended(step=Step.VERIFY) == []
+    assert ended(step=CaseStep.VERIFY) == []
 
 
 def test_every_line_is_one_that_prometheus_reads_whatever_names_agents_send() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.api.metrics import Metrics
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.ids import CaseId, JobId
 from steward.model.memory import Memory
 from steward.model.observed import Observed
@@ -24,7 +24,7 @@ def case(id: str, fault_at: float, **times: float) -> Case:
         node=n("n1"),
         trigger=Trigger.LOST,
         check="agent",
-        step=Step.CLOSED,
+        step=CaseStep.CLOSED,
         entered=0.0,
         opened=fault_at,
         why=WHY,

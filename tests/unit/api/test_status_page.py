@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from steward.api.page import PAGES
-from steward.api.page.words import ago, coded
+from steward.api.page.words import ago, with_code_marked
 from steward.api.routes import ROUTES
 from steward.model.events import Event
 from steward.model.health import Finding, Outcome, Severity
@@ -272,7 +272,7 @@ def test_a_node_says_since_when_each_check_passes_or_fails_and_when_it_last_pass
 
 
 def test_commands_in_a_sentence_are_set_apart() -> None:
-    assert coded("run `a <b>` now") == "run <code>a &lt;b&gt;</code> now"
+    assert with_code_marked("run `a <b>` now") == "run <code>a &lt;b&gt;</code> now"
 
 
 def test_a_node_whose_name_needs_quoting_is_linked_as_it_is(api: ApiBench) -> None:

@@ -12,7 +12,7 @@ import pytest
 from steward.deep.gpu import check_gpus, judge_dcgm, judge_gpus
 from steward.deep.memory import BLOCK, PATTERNS, allocate, check_memory, check_patterns, judge_memory, memory_room
 from steward.deep.stress import BLOCK as DISK_BLOCK
-from steward.deep.stress import KNOWN, arithmetic, check_cpu, check_disk, judge_cores
+from steward.deep.stress import KNOWN, check_cpu, check_disk, compute_round, judge_cores
 from steward.deep.tell import MeasureMaker
 from steward.deep.workers import Budget, TorchRunner, WorkerAnswer, on_every_core
 from steward.model.deep import Measure
@@ -49,7 +49,7 @@ def cpu(known: str = KNOWN) -> Measure:
 
 
 def test_every_core_that_calculates_finds_the_known_answer() -> None:
-    assert arithmetic() == KNOWN
+    assert compute_round() == KNOWN
 
 
 def test_a_good_node_passes_and_its_speed_is_told() -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from steward.deep.coordinator import Member
-from steward.deep.meeting import NoPeer, packed
+from steward.deep.meeting import NoPeer, encode
 from steward.model.ids import NodeName
 
 
@@ -20,7 +20,7 @@ async def a_slow_rank(go_on: asyncio.Event) -> AsyncIterator[Member]:
         while line := await reader.readline():
             order = json.loads(line)
             await go_on.wait()
-            writer.write(packed({"n": order["n"], "found": order["partner"]}))
+            writer.write(encode({"n": order["n"], "found": order["partner"]}))
         writer.close()
 
     async with await asyncio.start_server(play, "127.0.0.1", 0) as server:

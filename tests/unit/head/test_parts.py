@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.adapters.wire.frames import pack, unpack
-from steward.adapters.wire.handshake import until_beat
+from steward.adapters.wire.handshake import seconds_to_next_beat
 from steward.adapters.wire.seal import times
 from steward.head.choose import Fleet, fleet
-from steward.head.link import Beat, beat_in, reply
+from steward.head.link import Beat, parse_beat, reply
 from steward.head.watch import Wheel
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Slot
@@ -39,7 +39,7 @@ def test_the_wheel_gives_a_thing_back_within_a_tick_after_it_is_due_and_once(due
 def test_a_heartbeat_is_read_as_json_would_read_it(sent: float) -> None:
     for key in ("sent", "lives"):
         asks = key == "sent"
-        assert beat_in(pack({"t": "beat", key: sent, "seal": "0f"})) == Beat(sent, times(sent), "0f", asks)
+        assert parse_beat(pack({"t": "beat", key: sent, "seal": "0f"})) == Beat(sent, times(sent), "0f", asks)
 
 
 @given(echo=TIMES, now=TIMES)
@@ -61,12 +61,12 @@ def test_the_answer_to_a_heartbeat_is_the_same_as_json(echo: float, now: float) 
     ],
 )
 def test_anything_else_is_not_taken_for_a_heartbeat(body: bytes) -> None:
-    assert beat_in(len(body).to_bytes(4, "big") + body) is None
+    assert parse_beat(len(body).to_bytes(4, "big") + body) is None
 
 
 def test_two_heartbeats_in_one_piece_are_left_to_the_slow_way() -> None:
     frame = pack({"t": "beat", "sent": 1.0, "seal": "0f"})
-    assert beat_in(frame + frame) is None
+    assert parse_beat(frame + frame) is None
 
 
 @pytest.fixture
@@ -176,10 +176,10 @@ def test_the_list_is_whole_or_an_error(two: Two) -> None:
 
 @given(wait=st.floats(min_value=0.3, max_value=100), now=st.floats(min_value=0, max_value=2e9))
 def test_agents_beat_at_the_same_quarters_of_the_heads_seconds(wait: float, now: float) -> None:
-    due = until_beat(wait, now)
+    due = seconds_to_next_beat(wait, now)
     assert wait - 0.25 <= due <= wait
     assert (now + due - wait) * 4 == pytest.approx(round((now + due - wait) * 4), abs=1e-4)
 
 
 def test_beats_that_are_closer_than_that_stay_as_they_are() -> None:
-    assert until_beat(0.05, 12.34) == 0.05
+    assert seconds_to_next_beat(0.05, 12.34) == 0.05

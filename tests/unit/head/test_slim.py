@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.head.slim import EVERY_S, GREW, Slim, give_back, resident
+from steward.head.slim import EVERY_S, GREW, Slim, give_back, resident_bytes
 
 
 @dataclass
@@ -55,8 +55,8 @@ def test_what_was_freed_leaves_the_process() -> None:
         ring: list[object] = [bytes(300)]
         ring.append(ring)
         rings.append(ring)
-    large = resident()
+    large = resident_bytes()
     rings.clear()
     del ring
     give_back()
-    assert resident() < large - (40 << 20)
+    assert resident_bytes() < large - (40 << 20)

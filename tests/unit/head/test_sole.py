@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from steward.head.serve import listen, sole
+from steward.head.serve import listen, lock_state_dir
 from steward.ports import Permanent, Retryable
 
 
 def test_a_second_head_on_one_state_dir_says_which_process_has_it(tmp_path: Path) -> None:
     with (
-        sole(tmp_path / "state"),
+        lock_state_dir(tmp_path / "state"),
         pytest.raises(Retryable, match=rf"state: process {os.getpid()} is a head that keeps its state there; end it"),
-        sole(tmp_path / "state"),
+        lock_state_dir(tmp_path / "state"),
     ):
         pytest.fail("there are two")
 
 
 def test_the_next_head_takes_over_what_a_dead_one_left(tmp_path: Path) -> None:
-    with sole(tmp_path):
+    with lock_state_dir(tmp_path):
         pass
-    with sole(tmp_path):
+    with lock_state_dir(tmp_path):
         assert (tmp_path / "stewardd.lock").read_text() == f"{os.getpid()}\n"
 
 
@@ -30,7 +30,7 @@ def test_a_state_dir_that_cannot_be_made_is_told_with_its_remedy(tmp_path: Path)
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(Permanent, match=r"state_dir .*/file/state: .*; make it, owned by SlurmUser"),
-        sole(tmp_path / "file" / "state"),
+        lock_state_dir(tmp_path / "file" / "state"),
     ):
         pytest.fail("there is no such place")
 

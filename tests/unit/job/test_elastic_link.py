@@ -278,7 +278,7 @@ def test_a_node_that_goes_alone_first_trains_where_those_that_still_look_for_the
 
 
 def test_the_port_of_a_base_without_a_coordinator_is_never_the_coordinators() -> None:
-    ports = [(led, elastic_link.unled_port("7", led)) for led in (0, *elastic_link._UNLED_PORTS)]
+    ports = [(led, elastic_link.port_without_coordinator("7", led)) for led in (0, *elastic_link._UNLED_PORTS)]
     assert [port for led, port in ports if port == led or not 20_000 <= port <= 32_000] == []
 
 

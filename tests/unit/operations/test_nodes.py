@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.group import GroupStatus, Version
 from steward.model.ids import InstanceId
 from steward.model.slot import Hitch, Purpose, SlotStep
@@ -153,8 +153,8 @@ def test_a_repair_shows_as_pending_and_one_for_a_person_as_failure() -> None:
         "Status": "Pending",
         "Message": "Under repair (launch): its agent is gone",
     }
-    assert status(an_api_cluster().repaired("workers-1", Step.HELD))["Status"] == "Failure"
-    assert status(an_api_cluster().repaired("workers-1", Step.SUSPECT))["Status"] == "Running"
+    assert status(an_api_cluster().repaired("workers-1", CaseStep.HELD))["Status"] == "Failure"
+    assert status(an_api_cluster().repaired("workers-1", CaseStep.SUSPECT))["Status"] == "Running"
 
 
 def test_a_node_shows_its_own_version_and_the_one_it_shall_have() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import DownNode, DrainNode
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.health import Advice
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -166,9 +166,9 @@ def replaced() -> Picture:
 def test_a_new_machine_that_never_comes_up_is_given_up_by_its_repairs_own_deadline() -> None:
     picture = replaced()
     (case,) = picture.memory.cases.values()
-    assert case.step is Step.PROVISION
+    assert case.step is CaseStep.PROVISION
     (later,) = picture.wait(2710.0).memory.cases.values()
-    assert (later.step, later.launches) == (Step.LAUNCH, 1)
+    assert (later.step, later.launches) == (CaseStep.LAUNCH, 1)
 
 
 @pytest.mark.parametrize("flag", ["POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import DownNode, DrainNode, RebootInstance, ReturnNode, TerminateInstance
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.health import Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
 from steward.model.node import NodeBase
@@ -14,7 +14,7 @@ from steward.policy.controls import pause, resume_actions
 from tests.builders.picture import Picture, a_cluster
 
 
-def steps(picture: Picture) -> list[tuple[Trigger, Step]]:
+def steps(picture: Picture) -> list[tuple[Trigger, CaseStep]]:
     return [(case.trigger, case.step) for case in picture.then().memory.cases.values()]
 
 
@@ -43,14 +43,14 @@ def test_the_admins_reason_is_neither_overwritten_nor_a_hindrance_to_the_return(
 def test_a_commanded_repair_waits_for_the_jobs_on_the_node() -> None:
     picture = a_cluster().drained("n2", "Action:Replace", "FAIL")
     busy = picture.node("n2", flags=frozenset({"FAIL", "COMPLETING"}))
-    assert steps(busy) == [(Trigger.ADMIN, Step.RELEASE)]
+    assert steps(busy) == [(Trigger.ADMIN, CaseStep.RELEASE)]
 
 
 def held_beside_another() -> Picture:
     """The repair of n2 that an admin asked for waits for a person, and that of n3 for its job."""
     picture = a_cluster(20, concurrent_min=5).drained("n2", "Action:Replace", "FAIL").then(1)
     [case] = picture.memory.cases.values()
-    held = replace(case, step=Step.HELD, entered=picture.now)
+    held = replace(case, step=CaseStep.HELD, entered=picture.now)
     picture = replace(picture, memory=replace(picture.memory, cases={case.id: held}))
     picture = picture.job(9, on=("n3",)).node("n3", base=NodeBase.MIXED).failing("n3", Severity.DEGRADED, check="gpu")
     return picture.then().marked("n3").node("n3", base=NodeBase.MIXED).then(1).wait(300).after(60)
@@ -70,7 +70,7 @@ def test_a_command_that_is_given_again_on_a_held_node_is_carried_out_whatever_th
     picture = picture.repair(mode=RepairMode.ACT).wait(60)
 
     [old, new] = [case for case in picture.memory.cases.values() if case.node == "n2"]
-    assert (old.step, new.trigger, new.is_open) == (Step.CLOSED, Trigger.ADMIN, True)
+    assert (old.step, new.trigger, new.is_open) == (CaseStep.CLOSED, Trigger.ADMIN, True)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_a_bad_node_under_an_admins_drain_is_left_alone() -> None:
 def test_a_command_takes_over_a_case_that_waits_for_jobs() -> None:
     picture = a_cluster().job(on=("n2",)).failing("n2", Severity.DEGRADED, event=False).then()
     picture = picture.drained("n2", "Action:Replace", "FAIL").then(1)
-    assert (Trigger.DEGRADED, Step.CLOSED) in steps(picture)
-    assert (Trigger.ADMIN, Step.LAUNCH) in steps(picture)
+    assert (Trigger.DEGRADED, CaseStep.CLOSED) in steps(picture)
+    assert (Trigger.ADMIN, CaseStep.LAUNCH) in steps(picture)
 
 
 def test_our_mark_without_a_case_is_told_of_and_not_undone() -> None:

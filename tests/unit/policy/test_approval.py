@@ -7,7 +7,7 @@ import pytest
 from steward.model.action import DownNode, DrainNode, LaunchInstance, NudgeJob, RebootInstance
 from steward.model.action import TerminateInstance as Terminate
 from steward.model.agent_action import MendNode
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice, Severity
 from steward.model.node import NodeBase
@@ -54,7 +54,7 @@ def test_a_lost_node_is_taken_out_at_once_and_its_machine_is_left_alone_for_days
     for _ in range(4):
         assert repairs(picture) == []
         picture = picture.then(DAY_S)
-    assert case_of(picture).step is Step.RELEASE
+    assert case_of(picture).step is CaseStep.RELEASE
 
 
 def test_a_degraded_node_is_drained_and_asked_for() -> None:
@@ -79,7 +79,7 @@ def test_a_yes_begins_the_repair_in_the_same_turn_and_stays_with_the_case() -> N
     picture = approved(asking())
     assert repairs(picture) == ["TerminateInstance"]
     begun = case_of(picture.then(1))
-    assert (begun.step, begun.approved_by) == (Step.LAUNCH, "ann")
+    assert (begun.step, begun.approved_by) == (CaseStep.LAUNCH, "ann")
 
 
 def test_a_yes_before_the_node_is_drained_counts() -> None:
@@ -97,7 +97,7 @@ def test_the_time_to_begin_counts_from_the_yes() -> None:
     """A job still runs on the degraded node."""
     busy = a_cluster(mode=RepairMode.ASK).failing("n2", Severity.DEGRADED).then().marked("n2").job(9, on=("n2",))
     busy = busy.node("n2", base=NodeBase.ALLOCATED).then(3 * DAY_S)
-    assert case_of(approved(busy).then(1)).step is Step.RELEASE
+    assert case_of(approved(busy).then(1)).step is CaseStep.RELEASE
 
 
 def test_what_waits_for_no_yes_is_refused_and_what_does_is_named() -> None:
@@ -118,13 +118,13 @@ def test_an_admins_own_command_is_a_yes() -> None:
 def test_a_machine_that_answers_again_while_it_waits_is_only_checked() -> None:
     back = asking().heard("n2")
     case = case_of(back.then(1))
-    assert (case.rung, case.step) == (Advice.NONE, Step.VERIFY)
+    assert (case.rung, case.step) == (Advice.NONE, CaseStep.VERIFY)
     assert [event.kind for event in back.plan().events if event.kind == "case.asked"] == []
 
 
 def test_a_person_who_says_no_gives_the_node_back() -> None:
     given = asking().node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None).heard("n2").then(1)
-    assert [case.step for case in given.memory.cases.values()] == [Step.CLOSED]
+    assert [case.step for case in given.memory.cases.values()] == [CaseStep.CLOSED]
 
 
 def test_a_site_that_acts_again_repairs_what_waited() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from steward.model.action import AnswerAsk, CheckNow, DownNode, RequeueJob
 from steward.model.ask import Answer, Ask, AskKind
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Severity
 from steward.model.ids import AskId, JobId
 from steward.model.job import JobState
@@ -215,7 +215,7 @@ def test_a_node_that_came_back_just_as_the_run_began_on_it_is_not_its_culprit() 
     """Slurm tells the begin in whole seconds, and we see a moment later that it uses the node."""
     repaired = a_cluster().lost("n2").then().marked("n2").then(5.3)
     (case,) = repaired.memory.cases.values()
-    case = replace(case, step=Step.CLOSED, returned=repaired.now, closed=repaired.now)
+    case = replace(case, step=CaseStep.CLOSED, returned=repaired.now, closed=repaired.now)
     sound = replace(a_cluster(), now=repaired.now, memory=replace(repaired.memory, cases={case.id: case}))
     began = sound.job(started=float(int(repaired.now))).opted_in().then(1)
     assert answers(began.ask(STEP).then(0.1).checked("n1", "n2", "n3")) == [(Answer.STOP, frozenset())]

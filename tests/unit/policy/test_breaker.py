@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import DownNode, DrainNode
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.health import Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -79,7 +79,7 @@ def test_a_lost_node_that_a_tripped_breaker_holds_is_told_once_and_not_suspected
 
 def test_an_agent_that_is_only_silent_trips_no_breaker() -> None:
     silent = two_lost().agent_lost("n3").then(1)
-    assert [case.step for case in silent.memory.cases.values() if case.node == "n3"] == [Step.SUSPECT]
+    assert [case.step for case in silent.memory.cases.values() if case.node == "n3"] == [CaseStep.SUSPECT]
     assert silent.memory.breakers == {}
     assert silent.witnessed("n3", Witness.ALIVE).then(1).memory.breakers == {}
 
@@ -100,7 +100,7 @@ def test_the_same_check_slowly_trips_nothing() -> None:
 
 def test_a_node_that_was_repaired_meanwhile_still_counts_for_the_check() -> None:
     picture = failing_one_by_one("n1", "n2")
-    closed = {id: replace(case, step=Step.CLOSED, closed=picture.now) for id, case in picture.memory.cases.items()}
+    closed = {id: replace(case, step=CaseStep.CLOSED, closed=picture.now) for id, case in picture.memory.cases.items()}
     well = picture.agent("n1", findings=()).agent("n2", findings=())
     mended = replace(well, memory=replace(picture.memory, cases=closed))
     assert touched(mended.failing("n3", Severity.DEGRADED, check="disk", event=False)) == []
@@ -109,7 +109,7 @@ def test_a_node_that_was_repaired_meanwhile_still_counts_for_the_check() -> None
 def all_closed(picture: Picture) -> Picture:
     """Those that were taken out are mended and back."""
     closed = {
-        id: replace(case, step=Step.CLOSED, closed=picture.now, returned=picture.now)
+        id: replace(case, step=CaseStep.CLOSED, closed=picture.now, returned=picture.now)
         for id, case in picture.memory.cases.items()
     }
     well = picture.agent("n1", findings=()).agent("n2", findings=())
@@ -156,7 +156,7 @@ def ended(picture: Picture, **fields: object) -> Picture:
 
 def test_the_breaker_closes_when_that_repair_ends_well() -> None:
     picture = half_open().then(300)
-    good = ended(picture, step=Step.CLOSED, closed=picture.now, returned=picture.now).agent("n3", findings=())
+    good = ended(picture, step=CaseStep.CLOSED, closed=picture.now, returned=picture.now).agent("n3", findings=())
     assert "breaker.closed" in kinds(good)
     assert touched(good) == ["n4"]
     assert good.plan().memory.breakers.keys() <= {"check:disk"}
@@ -164,7 +164,7 @@ def test_the_breaker_closes_when_that_repair_ends_well() -> None:
 
 def test_it_trips_again_with_twice_the_patience_when_that_repair_is_held() -> None:
     picture = half_open().then(300)
-    held = ended(picture, step=Step.HELD)
+    held = ended(picture, step=CaseStep.HELD)
     breaker = held.plan().memory.breakers["check:disk"]
     assert (breaker.patience_s, breaker.trial, breaker.tripped) == (2 * PATIENCE_S, None, held.now)
     assert "breaker.tripped" in kinds(held)
@@ -173,7 +173,7 @@ def test_it_trips_again_with_twice_the_patience_when_that_repair_is_held() -> No
 
 def test_another_is_let_through_when_a_person_took_that_repair_over() -> None:
     picture = half_open().then(300)
-    taken = ended(picture, step=Step.CLOSED, closed=picture.now).agent("n3", findings=())
+    taken = ended(picture, step=CaseStep.CLOSED, closed=picture.now).agent("n3", findings=())
     assert touched(taken) == ["n4"]
 
 
@@ -181,7 +181,7 @@ def test_nothing_is_let_through_while_what_was_taken_out_is_still_out() -> None:
     """Else more nodes would be out than the limit says."""
     picture = a_cluster().lost("n1", "n2").then().marked("n1").marked("n2").then(60).lost("n3").then(1)
     assert set(picture.memory.breakers) == {"group:main"}
-    held = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    held = {id: replace(case, step=CaseStep.HELD) for id, case in picture.memory.cases.items()}
     later = replace(picture, memory=replace(picture.memory, cases=held), now=picture.now + 2 * PATIENCE_S)
     assert touched(later.lost("n3")) == []
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Severity
 from steward.model.setting_types import RepairMode
 from steward.model.witness import Witness
@@ -73,14 +73,14 @@ def test_a_case_stands_still_while_paused_and_has_its_whole_time_afterwards() ->
     assert paused.then(3600).plan().actions == ()
     later = paused.then(3600)
     resumed = replace(later, memory=resume_actions(later.memory, later.now))
-    assert [case.step for case in resumed.plan().memory.cases.values()] == [Step.DRAIN]
+    assert [case.step for case in resumed.plan().memory.cases.values()] == [CaseStep.DRAIN]
 
 
 def test_a_node_repaired_too_often_is_left_to_a_person() -> None:
     picture = a_cluster(node_repairs=2)
     history = {n("n2"): (T0 - 1000, T0 - 2000)}
     worn = replace(picture, memory=replace(picture.memory, history=history)).lost("n2").then().marked("n2").then()
-    assert [case.step for case in worn.memory.cases.values()] == [Step.HELD]
+    assert [case.step for case in worn.memory.cases.values()] == [CaseStep.HELD]
 
 
 def test_repairs_wait_when_too_many_began_within_the_hour() -> None:
@@ -88,9 +88,9 @@ def test_repairs_wait_when_too_many_began_within_the_hour() -> None:
     history = {n("n5"): (T0 - 1800,)}
     waiting = replace(picture, memory=replace(picture.memory, history=history)).lost("n2").then().marked("n2")
     decided = waiting.plan()
-    assert [case.step for case in decided.memory.cases.values()] == [Step.RELEASE]
+    assert [case.step for case in decided.memory.cases.values()] == [CaseStep.RELEASE]
     assert [event.kind for event in decided.events] == ["case.release", "case.waiting"]
-    assert [case.step for case in waiting.then(1801).then().memory.cases.values()] == [Step.LAUNCH]
+    assert [case.step for case in waiting.then(1801).then().memory.cases.values()] == [CaseStep.LAUNCH]
 
 
 def a_day_later(picture: Picture) -> Picture:
@@ -108,12 +108,14 @@ def test_a_repair_that_waits_longer_than_a_day_for_its_turn_is_carried_out_then(
         advice = Advice.RESET_GPU if trigger == "light" else Advice.REPLACE
         picture = picture.failing("n2", Severity.DEGRADED, check="gpu", hardware=GPU, advice=advice)
     picture = a_day_later(picture.then().marked("n2").then(1))
-    assert [case.step for case in picture.memory.cases.values()] == [Step.RELEASE]
+    assert [case.step for case in picture.memory.cases.values()] == [CaseStep.RELEASE]
     lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
     assert "at the latest" not in "\n".join(lines)
 
     picture = picture.repair(concurrent_min=5).then()
-    assert [case.step for case in picture.memory.cases.values()] == [Step.MEND if trigger == "light" else Step.LAUNCH]
+    assert [case.step for case in picture.memory.cases.values()] == [
+        CaseStep.MEND if trigger == "light" else CaseStep.LAUNCH
+    ]
 
 
 @pytest.mark.parametrize("severity", [Severity.DEGRADED, Severity.FATAL])
@@ -121,8 +123,8 @@ def test_jobs_that_do_not_leave_the_node_within_a_day_are_left_to_a_person(sever
     picture = a_cluster(20).failing("n2", severity, check="gpu", hardware=GPU, advice=Advice.RESET_GPU)
     picture = picture.then().marked("n2")
     busy = picture.node("n2", flags=frozenset({"DRAIN", "COMPLETING"})).then(1)
-    assert [case.step for case in busy.memory.cases.values()] == [Step.RELEASE]
-    assert [case.step for case in a_day_later(busy).memory.cases.values()] == [Step.HELD]
+    assert [case.step for case in busy.memory.cases.values()] == [CaseStep.RELEASE]
+    assert [case.step for case in a_day_later(busy).memory.cases.values()] == [CaseStep.HELD]
 
 
 def test_a_degraded_node_drains_and_waits_for_its_jobs() -> None:

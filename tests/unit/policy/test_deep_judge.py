@@ -6,7 +6,7 @@ from steward.model.deep import Baseline, DeepKind, DeepResult, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.policy.deep.judge import judge
-from steward.policy.deep.usual import KEPT_VALUES, baseline_key, learn
+from steward.policy.deep.usual import KEPT_VALUES, baseline_key, with_new_values
 
 N1, N2, N3, N4 = (NodeName(f"n{at}") for at in (1, 2, 3, 4))
 ALL = (N1, N2, N3, N4)
@@ -119,7 +119,7 @@ def test_baselines_are_learnt_from_nodes_that_passed_and_the_newest_are_kept() -
     results = {N1: DeepResult.PASSED, N2: DeepResult.INCONCLUSIVE}
     profiles = {N1: "c1", N2: "c1"}
     before = usual(1.0, KEPT_VALUES)
-    after = learn(before, [measure(N1, 90.0), measure(N2, 10.0)], results, profiles)
+    after = with_new_values(before, [measure(N1, 90.0), measure(N2, 10.0)], results, profiles)
     assert after["cpu.verify:c1"].values == (1.0,) * (KEPT_VALUES - 1) + (90.0,)
 
 
@@ -129,10 +129,10 @@ def test_a_pair_is_learnt_once_although_both_ends_tell_of_it() -> None:
         measure(N1, 900.0, check="tcp.bandwidth", partner=N2),
         measure(N2, 900.0, check="tcp.bandwidth", partner=N1),
     ]
-    after = learn({}, ends, results, {N1: "a", N2: "b"})
+    after = with_new_values({}, ends, results, {N1: "a", N2: "b"})
     assert after[baseline_key("tcp.bandwidth", "a+b")].values == (900.0,)
 
 
 def test_values_that_are_no_good_numbers_are_not_learnt() -> None:
     odd = [measure(N1, value) for value in (math.nan, math.inf, 0.0, -3.0)]
-    assert learn({}, odd, {N1: DeepResult.PASSED}, {N1: "c1"}) == {}
+    assert with_new_values({}, odd, {N1: DeepResult.PASSED}, {N1: "c1"}) == {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.case import Remedy, Step
+from steward.model.case import CaseStep, Remedy
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
@@ -100,7 +100,7 @@ def test_a_return_to_service_is_promised_only_while_a_repair_goes_on() -> None:
     assert "Steward drained it (reason steward:" in of_node(picture, "n2")
     assert "It returns to service after a successful repair." in of_node(picture, "n2")
     (case,) = picture.memory.cases.values()
-    held = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=Step.HELD)}))
+    held = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=CaseStep.HELD)}))
     assert "returns to service" not in of_node(held, "n2")
 
 
@@ -108,10 +108,10 @@ def test_a_return_to_service_is_promised_only_while_a_repair_goes_on() -> None:
 def test_a_node_under_repair_is_never_called_somebody_elses(reason: str) -> None:
     """Slurm's own reason, or an admin's command, stays on it until the repair is over."""
     picture = slurm_drains(a_cluster(), reason, "n2")
-    for step in Step:
+    for step in CaseStep:
         repaired = picture.then(1.0).then(1.0)
         (case,) = repaired.memory.cases.values()
-        at_step = replace(case, step=step, rung=Advice.REBOOT if step is not Step.SUSPECT else case.rung)
+        at_step = replace(case, step=step, rung=Advice.REBOOT if step is not CaseStep.SUSPECT else case.rung)
         later = replace(repaired, memory=replace(repaired.memory, cases={case.id: at_step}))
         silent = later.agent("n2", connected=False, lost_at=later.now)
         for seen in (later, silent):
@@ -158,7 +158,7 @@ def test_a_users_own_bug_is_explained() -> None:
 def test_a_resumed_job_names_the_culprit_and_the_evidence() -> None:
     back = a_cluster().job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5)
     text = of_job(back.change_job(excluded=names("n2")))
-    for part in ("requeued", "because n2:", "kept off n2 (ExcNodeList)", "waits to run again"):
+    for part in ("requeued", "because n2:", "kept off n2 (ExcNodeList)", "has waited to run again"):
         assert part in text
     assert "kept off" not in of_job(back.change_job(excluded=names("n3"))), "an admin replaced the list"
 
@@ -210,7 +210,7 @@ def test_the_verdict_and_what_comes_next_are_the_first_lines() -> None:
         "n2", Severity.DEGRADED, check="disk", text="/ is full", event=False
     )
     first, second, *_ = of_node(picture.after(180), "n2").splitlines()
-    assert first == "n2 is REPORT-ONLY, since 3 min ago: disk: / is full."
+    assert first == "n2 is REPORT-ONLY (for 3 min): disk: / is full."
     assert second == "Next: nothing: reported only (repair.mode)."
 
 
@@ -239,9 +239,9 @@ def test_since_when_a_result_holds_and_when_a_check_last_passed_is_told() -> Non
     failed = finding(Outcome.FAILED, at=T0 - 300, passed_at=T0 - 315)
     assert line(failed) == "Check disk failed (suspect, 5 min ago; last passed 5 min ago): full"
     coming = finding(Outcome.FAILED, at=T0 - 300, passed_at=T0 - 5, good_since=T0 - 50)
-    assert "its looks pass again since 50 s ago, not long enough yet" in line(coming)
+    assert "its looks have passed again for 50 s, not long enough yet" in line(coming)
     unknown = finding(Outcome.UNKNOWN, at=T0 - 300, passed_at=T0 - 400)
-    assert line(unknown) == "Check disk says unknown (since 5 min ago, never acted on; last passed 7 min ago): full"
+    assert line(unknown) == "Check disk says unknown (for 5 min, never acted on; last passed 7 min ago): full"
 
 
 def test_since_when_the_checks_pass_is_told_and_by_name_those_that_began_later() -> None:
@@ -251,11 +251,11 @@ def test_since_when_the_checks_pass_is_told_and_by_name_those_that_began_later()
         lines = of_node(picture, "n2").splitlines()
         return next(line for line in lines if "passed" in line and line[0].isdigit())
 
-    assert line(7200, 7190) == "2 checks passed: a, b. They pass since 2 h ago."
-    assert line(7200, 180) == "2 checks passed: a, b. They pass since 2 h ago; b only since 3 min ago."
+    assert line(7200, 7190) == "2 checks passed: a, b. They have passed for 2 h."
+    assert line(7200, 180) == "2 checks passed: a, b. They have passed for 2 h; b only for 3 min."
     many = line(7200, 9, 8, 7, 6, 5, 4)
-    assert "They pass since 2 h ago; g only since 4 s ago; f only" in many
-    assert many.endswith("; c only since 8 s ago; and 1 more.")
+    assert "They have passed for 2 h; g only for 4 s; f only" in many
+    assert many.endswith("; c only for 8 s; and 1 more.")
 
 
 def test_a_finding_that_is_only_told_says_why() -> None:

@@ -79,7 +79,7 @@ def test_a_new_group_goes_back_to_nothing() -> None:
 
 def test_a_missing_slot_tells_what_failed_and_when_it_is_tried_again() -> None:
     text = of_group(gated())
-    assert "workers-3: waiting since 30 s; failed 3 times (capacity): no capacity for ml.p5; next try in 90 s." in text
+    assert "workers-3: waiting for 30 s; failed 3 times (capacity): no capacity for ml.p5; next try in 90 s." in text
 
 
 def test_a_slot_whose_machine_the_provider_does_not_list_tells_what_to_do() -> None:
@@ -140,7 +140,7 @@ def test_a_job_before_a_closed_gate_learns_what_is_missing_and_what_comes_next()
     text = of_job(queued(gated()))
     assert "The job waits because its partition is closed: group workers waits for its minimum" in text
     assert "Group workers is Updating: 2 in service, at least 3 wanted, 3 in all." in text
-    assert "Next may come workers-3: waiting since 30 s; failed 3 times (capacity)" in text
+    assert "Next may come workers-3: waiting for 30 s; failed 3 times (capacity)" in text
 
 
 def test_a_job_before_an_open_gate_hears_nothing_of_it() -> None:
@@ -156,7 +156,7 @@ def test_a_job_that_may_go_to_several_partitions_hears_of_the_closed_one() -> No
 
 def test_a_node_tells_of_its_slot() -> None:
     text = of_node(gated(), "workers-3")
-    assert "of group workers: waiting since 30 s" in text
+    assert "of group workers: waiting for 30 s" in text
     assert "Waits for its turn to be launched" in text
     assert "No provider can replace it" not in text
 
@@ -166,7 +166,7 @@ def test_a_node_that_leaves_tells_how_long_its_jobs_are_waited_for() -> None:
         "workers-2", step=SlotStep.DRAIN, purpose=Purpose.LEAVE, entered=T0 - 5, deadline=T0 + 600
     )
     text = of_node(picture, "workers-2")
-    assert "drain since 5 s, leaves the group; its jobs are waited for 10 min more" in text
+    assert "drain for 5 s, leaves the group; its jobs are waited for 10 min more" in text
 
 
 def test_hostile_text_stays_on_one_line() -> None:

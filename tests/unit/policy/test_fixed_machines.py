@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
 from steward.model.node import NodeBase
@@ -21,7 +21,7 @@ FRESH = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
 def held(**more: object) -> Picture:
     """Lost for a while, with nobody who could replace or reboot it."""
     picture = broken(a_site(**more)).then(1)  # type: ignore[arg-type]
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
     return picture.after(300)
 
 
@@ -33,19 +33,19 @@ def back(picture: Picture, who: Incarnation = FRESH) -> Picture:
 @pytest.mark.parametrize("boot", ["boot-2", "boot-n2"])
 def test_a_lost_machine_that_is_there_again_is_checked_and_serves(boot: str) -> None:
     picture = back(held(), replace(FRESH, boot=BootId(boot))).then(1)
-    assert case_of(picture).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.VERIFY
     picture = picture.checked("n2").then(1)
     assert (ReturnNode, "n2") in actions(picture.after(AGAIN_S))
     picture = free(picture, "n2").then(1).then(1)
-    assert case_of(picture).step is Step.CLOSED
+    assert case_of(picture).step is CaseStep.CLOSED
     assert case_of(picture).returned is not None
 
 
 def test_one_that_fails_its_check_is_left_to_a_person_until_the_check_passes() -> None:
     sick = back(held()).failing("n2", Severity.DEGRADED, event=False).then(1)
-    assert case_of(sick).step is Step.HELD
+    assert case_of(sick).step is CaseStep.HELD
     well = sick.agent("n2", findings=()).then(1)
-    assert case_of(well).step is Step.VERIFY
+    assert case_of(well).step is CaseStep.VERIFY
 
 
 def test_one_that_is_lost_again_and_again_is_left_to_a_person_who_is_told_why() -> None:
@@ -53,29 +53,29 @@ def test_one_that_is_lost_again_and_again_is_left_to_a_person_who_is_told_why() 
     for _ in range(3):
         picture = back(broken(picture).then(1).after(300)).then(1)
         picture = free(picture.checked("n2").then(1), "n2").then(1).then(1)
-        assert case_of(picture).step is Step.CLOSED
+        assert case_of(picture).step is CaseStep.CLOSED
         picture = picture.after(60)
     picture = back(broken(picture).then(1).after(300)).then(1)
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
     assert "n2 was lost 3 times in 7 days" in text_of(picture, "n2")
 
 
 def test_where_a_spare_serves_meanwhile_it_does_until_the_machine_is_back() -> None:
     picture = serving(broken(a_site("s1"))).then(1)
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
     checking = back(picture.after(300)).then(1)
-    assert case_of(checking).step is Step.VERIFY
+    assert case_of(checking).step is CaseStep.VERIFY
     assert (TerminateInstance, "s1") not in actions(checking.after(AGAIN_S))
     done = free(checking.checked("n2").then(1), "n2").then(1).then(1)
-    assert case_of(done).step is Step.CLOSED
+    assert case_of(done).step is CaseStep.CLOSED
     assert (TerminateInstance, "s1") in actions(done.after(AGAIN_S))
 
 
 def test_one_that_comes_back_while_a_spare_is_looked_for_takes_none() -> None:
     picture = broken(a_site("s1").node("s1", responding=False)).then(1).then(1)
-    assert case_of(picture).step is Step.LAUNCH
+    assert case_of(picture).step is CaseStep.LAUNCH
     picture = back(picture.after(60)).then(1)
-    assert case_of(picture).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.VERIFY
     assert not [action for action in picture.plan().actions if isinstance(action, LaunchInstance)]
 
 
@@ -91,8 +91,8 @@ def test_a_lost_machine_is_power_cycled_where_the_site_has_a_command() -> None:
 
 def test_a_power_cycle_that_does_not_help_is_left_to_a_person_and_the_machine_may_still_come() -> None:
     picture = broken(a_site(reboots=True, launch_timeout_s=100)).then(1).wait(101)
-    assert case_of(picture).step is Step.HELD
-    assert case_of(back(picture.after(60)).then(1)).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.HELD
+    assert case_of(back(picture.after(60)).then(1)).step is CaseStep.VERIFY
 
 
 def test_a_reboot_that_was_never_done_is_not_counted_and_not_told_as_done() -> None:
@@ -104,7 +104,7 @@ def test_a_reboot_that_was_never_done_is_not_counted_and_not_told_as_done() -> N
         failures = {action.key: "n2 was not rebooted: rc 1" for action in asked}
         picture = picture.then(1.0)
         picture = picture.see(failures={**picture.seen.failures, **failures}).after(61)
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
     assert "n2: launch -> launch: the reboot could not be carried out" in told
     assert not any("did not help" in text for text in told)
     assert picture.memory.remedies == {}
@@ -139,7 +139,7 @@ def test_an_admins_command_that_nobody_can_carry_out_is_refused_at_once(command:
 def test_a_person_is_offered_only_what_can_be_carried_out_there(site: Picture, offered: str) -> None:
     picture = broken(site).then(1)
     [case] = picture.memory.cases.values()
-    picture = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=Step.HELD)}))
+    picture = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=CaseStep.HELD)}))
     resume = "`scontrol update nodename=n2 state=resume`"
     assert f"Waits for a person: {resume}{offered}." in text_of(picture, "n2")
     draft = Draft(picture.seen, picture.want, picture.memory, picture.now)

@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.action import DownNode, DrainNode, RebootInstance, ReturnNode, TerminateInstance
 from steward.model.agent_action import Action, MendNode
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.health import Advice, Severity
 from steward.model.ids import Key, NodeName
 from steward.model.node import NodeBase
@@ -45,7 +45,7 @@ def signs(picture: Picture) -> list[DrainNode]:
 
 def test_a_controller_that_began_anew_since_gets_the_mark_again() -> None:
     picture = in_service(waiting()).then(2)
-    assert case_of(picture).step is Step.RELEASE, "it is not known yet whether slurmctld began anew"
+    assert case_of(picture).step is CaseStep.RELEASE, "it is not known yet whether slurmctld began anew"
 
     picture = read(picture, began=1.0)
 
@@ -221,7 +221,7 @@ def test_a_refused_reboot_is_not_tried_again_on_a_node_that_was_given_back_in_a_
     ready = a_cluster().failing("n2", Severity.DEGRADED, check="gpu", advice=Advice.REBOOT).then()
     asked = read(ready.marked("n2").then(1), began=0.0).then(1)
     refused = asked.see(failures={Key(f"reboot:{case_of(asked).token}:0"): "the BMC does not answer"}).then(1)
-    assert (case_of(refused).step, case_of(refused).tries) == (Step.LAUNCH, 1)
+    assert (case_of(refused).step, case_of(refused).tries) == (CaseStep.LAUNCH, 1)
 
     assert harm(freed_in_pause(refused, job=77)) == []
 
@@ -230,7 +230,7 @@ def test_without_a_pause_too_nothing_is_begun_before_it_is_known_who_took_the_ma
     picture = read(waiting(), began=0.0).then(2)
     picture = in_service(picture).job(77, on=("n2",)).node("n2", base=NodeBase.ALLOCATED).repair(concurrent_min=5)
     assert harm(picture) == []
-    assert case_of(picture.then()).step is Step.RELEASE
+    assert case_of(picture.then()).step is CaseStep.RELEASE
     assert not case_of(read(picture.then(2), began=0.0).then()).is_open
 
 
@@ -239,14 +239,14 @@ def test_nor_is_it_left_to_a_person_who_gave_it_back_after_it_had_waited_for_mor
     case = case_of(picture)
     old = replace(picture.memory, cases={case.id: replace(case, entered=picture.now - 90_000)})
     given = in_service(replace(picture, memory=old)).node("n2", base=NodeBase.MIXED)
-    assert case_of(given.then(2)).step is Step.RELEASE, "it is not known yet whether slurmctld began anew"
-    assert case_of(read(given.then(2), began=0.0).then()).step is Step.CLOSED
+    assert case_of(given.then(2)).step is CaseStep.RELEASE, "it is not known yet whether slurmctld began anew"
+    assert case_of(read(given.then(2), began=0.0).then()).step is CaseStep.CLOSED
 
 
 def taken_out(severity: Severity = Severity.DEGRADED) -> Picture:
     """The drain of n2 was asked for just before a pause began, and was seen only in it."""
     picture = read(a_cluster().failing("n2", severity, check="gpu").then(), began=0.0)
-    assert case_of(picture).step is Step.DRAIN
+    assert case_of(picture).step is CaseStep.DRAIN
     return replace(picture, memory=pause(picture.memory)).marked("n2").then(1).wait(60.0).then(1)
 
 
@@ -277,7 +277,7 @@ def test_nor_did_a_person_give_it_back_where_a_controller_without_its_state_came
 def returned() -> Picture:
     """The case of n2 ended well five seconds ago."""
     picture = waiting()
-    case = replace(case_of(picture), step=Step.CLOSED, returned=picture.now, closed=picture.now)
+    case = replace(case_of(picture), step=CaseStep.CLOSED, returned=picture.now, closed=picture.now)
     sound = picture.agent("n2", findings=())
     return replace(sound, memory=replace(sound.memory, cases={case.id: case})).after(5.0)
 
@@ -375,7 +375,7 @@ def test_and_for_a_lost_node_that_was_seen_with_our_mark_before_slurm_had_it_dow
     draining = read(picture.drained("n2", mark).node("n2", base=NodeBase.ALLOCATED), began=0.0).then(0.5)
     assert (has_marked(draining.memory), is_mark_in_question(draining.memory, draining.now)) == (True, True)
     forgot = in_service(draining).then(5)
-    assert case_of(forgot).step is Step.DRAIN
+    assert case_of(forgot).step is CaseStep.DRAIN
     downs = [a for a in read(forgot, began=0.5).plan().actions if isinstance(a, DownNode)]
     assert [down.node for down in downs] == ["n2"]
 

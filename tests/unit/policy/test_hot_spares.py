@@ -10,7 +10,7 @@ from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, hot_name
 from steward.model.setting_types import RepairMode
-from steward.policy.facts.lent import LENT_FOR_S
+from steward.policy.facts.loans import LENT_FOR_S
 from steward.policy.groups.hot_spares import LEASE_S, RENEW_S
 from tests.builders.picture import T0, Picture, a_cluster, names
 

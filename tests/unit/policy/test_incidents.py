@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import DownNode, DrainNode, ProbeNode, TerminateInstance
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Severity
 from steward.model.node import NodeBase
 from steward.model.slot import SlotStep
 from steward.model.witness import Witness
 from steward.policy.controls import resume_actions
-from steward.policy.facts.correlate import crowded
+from steward.policy.facts.incidents import close_in_time
 from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.picture import Picture, a_cluster, n, names
 
@@ -42,8 +42,10 @@ def test_a_new_machine_that_is_verified_counts_among_those_that_vanish(step: Slo
     assert touched(both.lost("n1", "n2", NODE)) == expected
 
 
-@pytest.mark.parametrize(("step", "expected"), [(Step.VERIFY, []), (Step.RETURN, []), (Step.PROVISION, ["n1", "n2"])])
-def test_so_does_one_that_is_verified_after_a_repair(step: Step, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("step", "expected"), [(CaseStep.VERIFY, []), (CaseStep.RETURN, []), (CaseStep.PROVISION, ["n1", "n2"])]
+)
+def test_so_does_one_that_is_verified_after_a_repair(step: CaseStep, expected: list[str]) -> None:
     repaired = a_cluster(breaker_min=5).lost("n3").then().marked("n3").then(1.0)
     cases = {id: replace(case, step=step, entered=repaired.now) for id, case in repaired.memory.cases.items()}
     verified = replace(repaired, memory=replace(repaired.memory, cases=cases)).after(60.0)
@@ -53,10 +55,12 @@ def test_so_does_one_that_is_verified_after_a_repair(step: Step, expected: list[
     assert all(after.memory.cases[id].is_open for id in cases)
 
 
-@pytest.mark.parametrize("step", [Step.DRAIN, Step.RELEASE])
-def test_so_does_one_that_is_drained_for_a_finding_and_whose_machine_still_works(step: Step) -> None:
+@pytest.mark.parametrize("step", [CaseStep.DRAIN, CaseStep.RELEASE])
+def test_so_does_one_that_is_drained_for_a_finding_and_whose_machine_still_works(step: CaseStep) -> None:
     drained = a_cluster(breaker_min=5).failing("n3", Severity.DEGRADED, check="disk").then()
-    waiting = drained.marked("n3").node("n3", base=NodeBase.ALLOCATED).then(1.0) if step is Step.RELEASE else drained
+    waiting = (
+        drained.marked("n3").node("n3", base=NodeBase.ALLOCATED).then(1.0) if step is CaseStep.RELEASE else drained
+    )
     assert [case.step for case in waiting.memory.cases.values()] == [step]
     assert {*touched(waiting.after(60.0).lost("n1", "n2", "n3"))} <= {"n3"}
 
@@ -67,7 +71,7 @@ def test_the_machine_of_a_drained_node_that_is_silent_with_others_is_not_ended_u
     assert touched(waiting.lost("n3")) == ["n3"]
     together = waiting.lost("n1", "n2", "n3")
     assert [action for action in together.plan().actions if isinstance(action, TerminateInstance)] == []
-    assert {case.step for case in together.wait(20.0).memory.cases.values()} == {Step.RELEASE}
+    assert {case.step for case in together.wait(20.0).memory.cases.values()} == {CaseStep.RELEASE}
 
 
 def test_during_an_incident_a_node_that_dies_is_not_touched_either() -> None:
@@ -157,7 +161,7 @@ def one_was_early() -> Picture:
 
 
 def replaced(picture: Picture) -> list[str]:
-    return [case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH]
+    return [case.node for case in picture.memory.cases.values() if case.step is CaseStep.LAUNCH]
 
 
 @pytest.mark.parametrize("check", ["slurm.gres", "deep.own"])
@@ -191,10 +195,10 @@ def test_different_checks_have_different_causes() -> None:
 
 def test_a_crowd_is_those_that_are_within_any_window() -> None:
     times = {n(f"n{i}"): at for i, at in enumerate([0.0, 5.0, 20.0, 24.0, 29.0, 60.0])}
-    assert crowded({}, 10, 1) == frozenset()
-    assert crowded(times, 10, 3) == names("n2", "n3", "n4")
-    assert crowded(times, 10, 4) == frozenset()
-    assert crowded(times, 10, 2) == names("n0", "n1", "n2", "n3", "n4")
+    assert close_in_time({}, 10, 1) == frozenset()
+    assert close_in_time(times, 10, 3) == names("n2", "n3", "n4")
+    assert close_in_time(times, 10, 4) == frozenset()
+    assert close_in_time(times, 10, 2) == names("n0", "n1", "n2", "n3", "n4")
 
 
 def test_while_nobody_is_heard_one_node_of_each_job_that_may_be_resumed_is_looked_at() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from steward.model.action import AnswerAsk, CommentJob
 from steward.model.ask import AskKind
-from steward.model.comment import ours, with_ours
+from steward.model.comment import own_part, with_own_part
 from steward.model.health import Severity
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import JobState
@@ -87,9 +87,9 @@ def test_hostile_words_make_neither_a_long_comment_nor_a_second_part() -> None:
 
 @pytest.mark.parametrize("theirs", ["", "ticket 77", "ticket 77 | do not touch"])
 def test_what_others_wrote_stays_in_front(theirs: str) -> None:
-    once = with_ours(theirs, "steward: one")
-    twice = with_ours(once, "steward: two")
-    assert ours(twice) == "steward: two"
+    once = with_own_part(theirs, "steward: one")
+    twice = with_own_part(once, "steward: two")
+    assert own_part(twice) == "steward: two"
     assert twice.removesuffix("steward: two").rstrip(" |") == theirs
 
 

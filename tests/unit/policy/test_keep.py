@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.action import DownNode, FreeNodes, KeepNodes, NudgeJob, ReleaseNodes, SetNice
 from steward.model.agent_action import Action
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
@@ -258,7 +258,7 @@ def test_they_are_freed_when_the_job_is_over_held_or_running(change: dict[str, A
 
 def test_they_are_freed_when_the_case_is_held_for_a_person() -> None:
     picture = waiting()
-    cases = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    cases = {id: replace(case, step=CaseStep.HELD) for id, case in picture.memory.cases.items()}
     held = replace(picture, memory=replace(picture.memory, cases=cases))
     assert len(of(FreeNodes, held)) == 1
 

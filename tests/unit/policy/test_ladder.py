@@ -6,7 +6,7 @@ import pytest
 
 from steward.model.action import DrainNode, LaunchInstance, RebootInstance, ReturnNode
 from steward.model.agent_action import Action, MendNode
-from steward.model.case import Case, Remedy, Step
+from steward.model.case import Case, CaseStep, Remedy
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.mend import MendReport
@@ -110,12 +110,12 @@ def test_a_light_repair_waits_for_the_jobs_on_the_node() -> None:
     picture = failing(a_cluster(), Advice.RESET_GPU, GPU).then()
     busy = picture.marked("n2").node("n2", flags=frozenset({"DRAIN", "COMPLETING"})).then().after(60.0)
     assert planned(busy, MendNode) == []
-    assert the_case(busy).step is Step.RELEASE
+    assert the_case(busy).step is CaseStep.RELEASE
 
 
 def test_a_node_is_given_back_on_the_same_boot_when_its_checks_pass_after_the_restart() -> None:
     picture = well(told(restarting()))
-    assert the_case(picture).step is Step.RETURN
+    assert the_case(picture).step is CaseStep.RETURN
     assert planned(picture.after(60.0), ReturnNode)
     assert planned(picture.after(60.0), RebootInstance) == []
 
@@ -128,7 +128,7 @@ def test_what_the_agent_could_not_do_is_followed_by_the_next_rung_at_once() -> N
 
 def test_a_rung_that_did_not_help_in_its_time_is_followed_by_the_next_one() -> None:
     verifying = told(restarting())
-    assert the_case(verifying).step is Step.VERIFY
+    assert the_case(verifying).step is CaseStep.VERIFY
     assert the_case(verifying.wait(110.0)).rung is Advice.RESTART_SERVICE
     assert the_case(verifying.wait(130.0)).rung is Advice.REBOOT
 
@@ -174,16 +174,16 @@ def test_a_restarted_service_puts_no_hardware_on_probation() -> None:
 def test_hardware_that_was_repaired_three_times_in_a_week_is_left_to_a_person() -> None:
     picture = failing(a_cluster(), Advice.REPLACE, "")
     thrice = out(remembered(picture, Advice.RESET_GPU, Advice.REBOOT, Advice.REBOOT, ago_s=2 * DAY_S))
-    assert the_case(thrice).step is Step.HELD
+    assert the_case(thrice).step is CaseStep.HELD
     assert "quarantine" in the_case(thrice).why.text
     twice = out(remembered(picture, Advice.RESET_GPU, Advice.REBOOT, ago_s=2 * DAY_S))
-    assert the_case(twice).step is Step.LAUNCH
+    assert the_case(twice).step is CaseStep.LAUNCH
 
 
 def test_a_slot_whose_machine_was_replaced_twice_in_a_day_is_left_to_a_person() -> None:
     picture = failing(a_cluster(), Advice.REPLACE, "")
     twice = out(remembered(picture, Advice.REPLACE, Advice.REPLACE, key="another machine"))
-    assert the_case(twice).step is Step.HELD
+    assert the_case(twice).step is CaseStep.HELD
     assert "quarantine" in the_case(twice).why.text
 
 
@@ -214,15 +214,15 @@ def test_a_board_serial_outlives_the_instance_id() -> None:
 
 def test_a_node_that_fails_right_after_its_return_is_out_at_once_and_repaired_after_a_while() -> None:
     closed = well(told(restarting())).node("n2", flags=frozenset(), reason=None).then().then()
-    assert the_case(closed).step is Step.CLOSED
+    assert the_case(closed).step is CaseStep.CLOSED
     again = failing(closed.after(10.0), Advice.REPLACE, "")
     assert planned(again, DrainNode)
     waiting = again.then()
     case = next(case for case in waiting.memory.cases.values() if case.is_open)
     waiting = waiting.drained("n2", f"steward:{case.check}:{case.rung.value}:{case.id}").then()
     assert planned(waiting.after(5.0), LaunchInstance) == []
-    assert waiting.memory.cases[case.id].step is Step.RELEASE
-    assert waiting.wait(310.0).memory.cases[case.id].step is Step.LAUNCH
+    assert waiting.memory.cases[case.id].step is CaseStep.RELEASE
+    assert waiting.wait(310.0).memory.cases[case.id].step is CaseStep.LAUNCH
 
 
 def test_a_degraded_service_under_an_opted_in_job_is_restarted_and_a_fatal_fault_replaces_the_node() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.action import TerminateInstance
 from steward.model.agent_action import Action
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId
 from steward.model.instance import Instance, InstanceState
@@ -72,22 +72,22 @@ def test_a_machine_that_comes_after_its_case_was_left_to_a_person_is_checked_and
 ) -> None:
     picture = held()
     case = case_of(picture)
-    assert case.step is Step.HELD
+    assert case.step is CaseStep.HELD
     here = heard(listed(picture.see(failures={}), a_machine(FIRST, case.token)), FIRST)
     (told,) = here.plan().events
     came = here.then(1)
-    assert (case_of(came).step, case_of(came).new_instance) == (Step.VERIFY, FIRST)
+    assert (case_of(came).step, case_of(came).new_instance) == (CaseStep.VERIFY, FIRST)
     assert told.text == ("n2: held -> verify: the new machine came after its deadline: its checks decide")
-    assert case_of(sound(came.then(5))).step is Step.RETURN
+    assert case_of(sound(came.then(5))).step is CaseStep.RETURN
 
 
 def test_one_that_is_no_good_either_stays_with_the_person() -> None:
     picture = held_while_it_booted()
     came = heard(picture, FIRST).then(1)
-    assert case_of(came).step is Step.VERIFY
+    assert case_of(came).step is CaseStep.VERIFY
     bad = came.failing("n2", event=False).wait(400)
-    assert case_of(bad).step is Step.HELD
-    assert case_of(bad.wait(400)).step is Step.HELD
+    assert case_of(bad).step is CaseStep.HELD
+    assert case_of(bad.wait(400)).step is CaseStep.HELD
 
 
 def two_machines() -> tuple[Picture, str]:
@@ -112,7 +112,7 @@ def test_of_two_machines_of_one_node_the_one_that_was_given_up_is_ended_and_peop
     again = later.then(30)
     assert ended(again.plan().actions) == [FIRST]
     assert again.plan().events == ()
-    assert case_of(again).step is Step.PROVISION
+    assert case_of(again).step is CaseStep.PROVISION
 
 
 def test_the_one_that_speaks_for_the_node_stays() -> None:

@@ -15,7 +15,7 @@ from steward.model.action import (
     ReturnNode,
     SubmitDeep,
 )
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.deep import DeepCause, DeepResult, DeepRun, DeepState, slurm_name
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId
@@ -83,7 +83,7 @@ def test_the_node_is_kept_for_a_job_of_our_own_before_it_is_given_back(text: str
     picture = to_be_tested(text)
     run = the_test(picture)
     assert (run.cause, run.kinds, run.nodes) == (DeepCause.LAUNCH, frozenset(), frozenset({n("n2")}))
-    assert (the_case(picture).step, run.state) == (Step.RETURN, DeepState.RESERVED)
+    assert (the_case(picture).step, run.state) == (CaseStep.RETURN, DeepState.RESERVED)
     assert ReserveNodes in kinds(picture.after(60.0))
     assert ReturnNode not in kinds(picture)
     held = reserved(picture, run)
@@ -99,9 +99,9 @@ def test_other_reasons_of_slurms_need_no_such_test() -> None:
 
 def test_it_serves_when_that_job_began_and_ended_well() -> None:
     running = on_trial(to_be_tested()).then()
-    assert (the_case(running).step, ReleaseNodes in kinds(running)) == (Step.RETURN, False)
+    assert (the_case(running).step, ReleaseNodes in kinds(running)) == (CaseStep.RETURN, False)
     well = over(with_job(running, **ENDED_WELL))
-    assert (the_test(well).results, the_case(well).step) == ({n("n2"): DeepResult.PASSED}, Step.CLOSED)
+    assert (the_test(well).results, the_case(well).step) == ({n("n2"): DeepResult.PASSED}, CaseStep.CLOSED)
     assert ReleaseNodes in kinds(well.after(60.0))
 
 
@@ -133,7 +133,7 @@ def test_a_users_job_that_was_moved_into_its_partition_is_not_the_test() -> None
     name = slurm_name(the_test(running).token)
     moved = running.job(TRIAL + 1, on=(), state=JobState.CANCELLED, name=name, partition=name, user_id=1000)
     assert the_test(over(moved)).results == {}
-    assert the_case(over(with_job(over(moved), **ENDED_WELL))).step is Step.CLOSED
+    assert the_case(over(with_job(over(moved), **ENDED_WELL))).step is CaseStep.CLOSED
 
 
 def test_a_node_that_slurm_left_in_service_is_taken_out_before_the_reservation_ends() -> None:
@@ -147,7 +147,7 @@ def test_a_test_that_cannot_be_made_leaves_the_node_where_slurm_put_it_and_speak
     for _ in range(100):
         assert not {ReturnNode, RebootInstance, LaunchInstance} & set(kinds(picture))
         picture = picture.then(20.0).agent("n2", checked_at=picture.now + 20.0)
-        if the_case(picture).step is Step.HELD:
+        if the_case(picture).step is CaseStep.HELD:
             assert the_case(picture).rung is Advice.NONE
             return
     raise AssertionError("it waits for ever")
@@ -160,7 +160,7 @@ def test_a_new_machine_on_which_jobs_cannot_begin_either_is_left_to_a_person() -
     failed = with_job(on_trial(picture).then(), **KILLED)
     failed = failed.node("n2", flags=frozenset({"DRAIN"}), reason=Reason(text=PROLOG, user="slurm", at=failed.now))
     later = over(failed)
-    assert the_case(later).step is Step.HELD
+    assert the_case(later).step is CaseStep.HELD
     assert LaunchInstance not in kinds(later)
 
 
@@ -175,11 +175,11 @@ def test_a_check_in_report_mode_that_looks_at_that_very_thing_has_a_say_in_the_r
     picture = replace(picture, want=replace(picture.want, modes={"slurm.spool": "report", "os.dstate": "report"}))
     for text, check in (("SlurmdSpoolDir is full", "slurm.spool"), ("Kill task failed", "os.dstate")):
         full = slurm_drains(picture.failing("n2", Severity.DEGRADED, check=check, event=False), text).then().then()
-        assert the_case(checked(full).then()).step is Step.VERIFY
-        assert the_case(checked(full).agent("n2", findings=()).then()).step is Step.RETURN
+        assert the_case(checked(full).then()).step is CaseStep.VERIFY
+        assert the_case(checked(full).agent("n2", findings=()).then()).step is CaseStep.RETURN
     off = replace(picture, want=replace(picture.want, modes={"slurm.spool": "off"}))
     full = slurm_drains(off.failing("n2", Severity.DEGRADED, check="slurm.spool", event=False), BROKEN[-1])
-    assert the_case(checked(full.then().then()).then()).step is Step.RETURN
+    assert the_case(checked(full.then().then()).then()).step is CaseStep.RETURN
 
 
 def test_the_job_of_the_test_is_nobodys_job_to_resume() -> None:

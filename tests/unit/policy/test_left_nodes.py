@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.group import Goal
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
@@ -62,7 +62,7 @@ def test_a_node_whose_machine_never_came_is_not_repaired_either() -> None:
 
 
 def test_a_repair_that_is_open_when_a_group_takes_its_node_is_the_groups_business() -> None:
-    picture = an_api_cluster(workers=1).repaired(NODES[1], Step.HELD).change_group("workers", goal=Goal(target=2))
+    picture = an_api_cluster(workers=1).repaired(NODES[1], CaseStep.HELD).change_group("workers", goal=Goal(target=2))
     assert not [case for case in decided(picture).memory.cases.values() if case.is_open]
 
 

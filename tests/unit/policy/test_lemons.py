@@ -9,7 +9,7 @@ from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, JobId
 from steward.model.job import Job, JobState
 from steward.model.memory import Memory
-from steward.policy.guards.lemons import arithmetic, lemons
+from steward.policy.guards.lemons import lemons, score_text
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 DAY_S = 86400.0
@@ -75,7 +75,7 @@ def test_the_worst_come_first_and_candidates_and_the_top_are_named() -> None:
 def test_the_arithmetic_adds_up_to_the_score() -> None:
     memory = Memory(remedies={GPU: (remedy(Advice.REPLACE, days=14),)}, mishaps={GPU: (mishap(Blow.EXCLUDED),)})
     (lemon,) = lemons(memory, 1, T0)
-    assert arithmetic(lemon.parts) == "2.5 (case c1: replace for kernel_log) + 1.0 (excluded by a user)"
+    assert score_text(lemon.parts) == "2.5 (case c1: replace for kernel_log) + 1.0 (excluded by a user)"
 
 
 def confirmed(picture: Picture) -> Picture:

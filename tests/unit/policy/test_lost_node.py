@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.action import DownNode, LaunchInstance, ProbeNode, TerminateInstance
 from steward.model.agent_action import Action
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -199,12 +199,12 @@ def test_a_lost_node_goes_all_the_way_back_to_service() -> None:
     launch = picture.plan().actions[0]
     assert isinstance(launch, LaunchInstance)
     case = next(iter(picture.memory.cases.values()))
-    assert (case.step, case.trigger, launch.token) == (Step.LAUNCH, Trigger.LOST, case.token)
+    assert (case.step, case.trigger, launch.token) == (CaseStep.LAUNCH, Trigger.LOST, case.token)
 
 
 def test_a_node_nobody_can_replace_is_taken_out_and_held_for_a_person() -> None:
     picture = a_cluster(provider=False).lost("n2").then().marked("n2").then()
-    assert [case.step for case in picture.memory.cases.values()] == [Step.HELD]
+    assert [case.step for case in picture.memory.cases.values()] == [CaseStep.HELD]
     assert picture.plan().actions == ()
 
 
@@ -217,7 +217,7 @@ def test_two_nodes_at_once_are_two_cases_and_only_the_replacements_take_turns() 
     assert downed(picture) == ["n2", "n5"]
     picture = picture.then().marked("n2").marked("n5").then()
     assert sorted(case.step.value for case in picture.memory.cases.values()) == ["launch", "release"]
-    assert n("n2") in {case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH}
+    assert n("n2") in {case.node for case in picture.memory.cases.values() if case.step is CaseStep.LAUNCH}
 
 
 def told_of(picture: Picture, seconds: int) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.model.action import DownNode, DrainNode
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Severity
 from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
@@ -35,20 +35,20 @@ def test_a_finding_is_said_once_and_acted_on_when_the_maintenance_is_over(severi
     assert touched(during.then(60).node("n2", flags=frozenset())) == ["n2"]
 
 
-def step_of(picture: Picture) -> Step:
+def step_of(picture: Picture) -> CaseStep:
     (case,) = picture.plan().memory.cases.values()
     return case.step
 
 
 def test_a_repair_that_has_not_begun_waits_for_the_end_of_the_maintenance() -> None:
     drained = a_cluster().lost("n2").then().marked("n2").then()
-    assert step_of(drained) is Step.LAUNCH
+    assert step_of(drained) is CaseStep.LAUNCH
     during = in_maintenance(a_cluster().lost("n2").then().marked("n2"), "DRAIN").then()
-    assert step_of(during) is Step.RELEASE
+    assert step_of(during) is CaseStep.RELEASE
     assert "waits for the end of its maintenance" in explained(during)
-    assert step_of(during.then(60).node("n2", flags=frozenset({"DRAIN"}))) is Step.LAUNCH
+    assert step_of(during.then(60).node("n2", flags=frozenset({"DRAIN"}))) is CaseStep.LAUNCH
 
 
 def test_what_an_admin_asks_for_is_done_in_maintenance_too() -> None:
     asked = in_maintenance(a_cluster().drained("n2", "Action:Replace", "FAIL"), "FAIL").then()
-    assert step_of(asked) is Step.LAUNCH
+    assert step_of(asked) is CaseStep.LAUNCH

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Scope, Severity
 from steward.model.node import NodeBase
@@ -160,7 +160,7 @@ def test_a_paused_head_says_so_for_every_case() -> None:
 def test_a_held_node_waits_for_a_person() -> None:
     picture = a_cluster(provider=False).lost("n2").then().marked("n2").then(1)
     (case,) = picture.memory.cases.values()
-    assert case.step is Step.HELD
+    assert case.step is CaseStep.HELD
     said = of(picture)
     assert said.word is Word.HELD
     assert said.next.startswith("a person looks at it, then `scontrol update nodename=n2 state=resume`")

@@ -19,7 +19,7 @@ from steward.views.notify import (
     next_due,
     resumed,
     sent,
-    take,
+    with_events,
 )
 from tests.builders.notify import RULE, an_event
 from tests.builders.picture import T0
@@ -29,7 +29,7 @@ NEW = ChannelState(cursor=0)
 
 def taken(*events: Event, state: ChannelState = NEW, rule: ChannelRule = RULE, now: float = T0) -> ChannelState:
     numbered = list(enumerate(events, start=state.cursor + 1))
-    return take(state, rule, numbered, lambda node: "main", now)
+    return with_events(state, rule, numbered, lambda node: "main", now)
 
 
 def after_first(state: ChannelState, now: float = T0) -> tuple[ChannelState, Message]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.action import DrainNode, LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.group import ClusterStatus, Role
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, CaseId, InstanceId
@@ -73,7 +73,7 @@ def checked(picture: ApiPicture) -> ApiPicture:
 @pytest.mark.parametrize(("wish", "rung"), [(NodeWish.REBOOT, Advice.REBOOT), (NodeWish.REPLACE, Advice.REPLACE)])
 def test_a_node_in_service_gets_a_case_on_a_persons_command(wish: NodeWish, rung: Advice) -> None:
     case = case_of(after(touching(wish, NODE), an_api_cluster()))
-    assert (case.trigger, case.rung, case.step) == (Trigger.ADMIN, rung, Step.SUSPECT)
+    assert (case.trigger, case.rung, case.step) == (Trigger.ADMIN, rung, CaseStep.SUSPECT)
     assert case.old_instance == "box/workers-2"
     assert "ann ordered" in case.why.text
 
@@ -89,7 +89,7 @@ def test_a_reboot_goes_from_the_order_to_the_return() -> None:
     assert give_back.node == NODE
     served = then(verified).node(NODE, flags=frozenset(), reason=None)
     [case] = then(served).memory.cases.values()
-    assert case.step is Step.CLOSED
+    assert case.step is CaseStep.CLOSED
     assert case.returned is not None
 
 
@@ -158,8 +158,8 @@ def test_a_node_under_repair_is_left_to_it() -> None:
 
 
 def test_a_node_that_waits_for_a_person_has_its_case_closed_by_the_command() -> None:
-    cases = replacement(an_api_cluster().repaired(NODE, Step.HELD)).memory.cases
-    assert cases[CaseId("c-1")].step is Step.CLOSED
+    cases = replacement(an_api_cluster().repaired(NODE, CaseStep.HELD)).memory.cases
+    assert cases[CaseId("c-1")].step is CaseStep.CLOSED
     assert [case.trigger for case in cases.values() if case.is_open] == [Trigger.ADMIN]
 
 
@@ -176,7 +176,7 @@ FEWER = Reason(text="gres/gpu count too low (7 < 8)", user="slurm", at=T0)
 
 def held(picture: ApiPicture) -> ApiPicture:
     """Its repair has come to an end, and waits for a person."""
-    case = replace(case_of(picture), step=Step.HELD, rung=Advice.REPLACE, marked=T0)
+    case = replace(case_of(picture), step=CaseStep.HELD, rung=Advice.REPLACE, marked=T0)
     return then(picture.remember(cases={case.id: case}))
 
 
@@ -186,7 +186,7 @@ def test_an_order_is_carried_out_also_where_a_reason_stands_in_place_of_our_mark
     reason: Reason, wish: NodeWish, kind: type
 ) -> None:
     picture = held(out_by(reason, an_api_cluster()))
-    assert (case_of(picture).step, case_of(picture).command) == (Step.HELD, reason.text)
+    assert (case_of(picture).step, case_of(picture).command) == (CaseStep.HELD, reason.text)
     assert line(wish, picture).refused is None
 
     ordered = after(touching(wish, NODE), picture)
@@ -216,7 +216,7 @@ def test_an_order_is_forgotten_when_somebody_else_takes_the_node_before_it_begin
 
 
 def test_a_suspicion_is_ended_by_a_command() -> None:
-    assert case_of(replacement(an_api_cluster().repaired(NODE, Step.SUSPECT))).trigger is Trigger.ADMIN
+    assert case_of(replacement(an_api_cluster().repaired(NODE, CaseStep.SUSPECT))).trigger is Trigger.ADMIN
 
 
 def test_a_node_that_somebody_else_took_out_is_left_alone() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import CommentJob
-from steward.model.comment import with_ours
+from steward.model.comment import with_own_part
 from steward.model.ids import JobId
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from tests.builders.picture import Picture
@@ -27,7 +27,7 @@ def test_a_job_that_never_fits_is_told_so_once() -> None:
     picture = old(site(), 1, "a", 7)
     text = "steward: quota: never fits, at most 6 GPUs of ml.g6.12xlarge"
     assert comments(picture) == {1: text}
-    assert comments(picture.change_job(1, admin_comment=with_ours("mine", text))) == {}
+    assert comments(picture.change_job(1, admin_comment=with_own_part("mine", text))) == {}
 
 
 def test_a_job_that_waits_is_told_for_what_and_then_that_it_may_run() -> None:

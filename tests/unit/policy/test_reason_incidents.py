@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from steward.model.action import LaunchInstance, RebootInstance, ReturnNode
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.deep import DeepRun, slurm_name
 from steward.model.health import Advice
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import SCOUT_EVERY_S
+from steward.policy.facts.incidents import SCOUT_EVERY_S
 from steward.views.explain import explain_node
 from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved
@@ -124,7 +124,7 @@ def test_a_case_from_before_the_incident_goes_on_as_its_scout_and_no_higher() ->
     assert [case.node for case in open_cases(early)] == ["n1"]
     picture = slurm_drains(early, EPILOG, "n2", "n3", "n4").then(1.0)
     later = go_on(picture, 100.0, broken=True)
-    assert all(case.step is Step.CLOSED for case in later.memory.cases.values() if case.node == n("n1"))
+    assert all(case.step is CaseStep.CLOSED for case in later.memory.cases.values() if case.node == n("n1"))
 
 
 def test_a_node_that_waits_for_a_person_keeps_no_other_from_its_turn() -> None:
@@ -132,7 +132,7 @@ def test_a_node_that_waits_for_a_person_keeps_no_other_from_its_turn() -> None:
     while not open_cases(picture):
         picture = a_turn(picture, broken=True)
     (first,) = open_cases(picture)
-    held = replace(first, step=Step.HELD, entered=picture.now)
+    held = replace(first, step=CaseStep.HELD, entered=picture.now)
     picture = replace(picture, memory=replace(picture.memory, cases={**picture.memory.cases, first.id: held}))
     assert is_out(go_on(picture, 2 * SCOUT_EVERY_S + 120.0, broken=False)) == [first.node]
 
@@ -146,7 +146,7 @@ def test_a_test_that_cannot_be_made_while_it_goes_on_is_made_on_the_next_node_an
         picture = picture.then(2.0).see(reservations_at=picture.now)
         for name in ALL:
             picture = picture.agent(name, checked_at=picture.now)
-        assert [case for case in open_cases(picture) if case.step is Step.HELD] == []
+        assert [case for case in open_cases(picture) if case.step is CaseStep.HELD] == []
         scouts |= {case.node for case in open_cases(picture)}
     assert len(scouts) > 2
     assert is_out(go_on(picture, SCOUT_EVERY_S + 400.0, broken=False)) == []
@@ -157,9 +157,9 @@ def test_a_node_that_nothing_helped_keeps_no_other_out_when_the_script_is_mended
     picture = slurm_drains(a_cluster(provider=False), EPILOG, "n1")
     for _ in range(600):
         picture = a_turn(picture, broken=True)
-        if any(case.step is Step.HELD for case in open_cases(picture)):
+        if any(case.step is CaseStep.HELD for case in open_cases(picture)):
             break
-    assert [case.step for case in open_cases(picture)] == [Step.HELD]
+    assert [case.step for case in open_cases(picture)] == [CaseStep.HELD]
     everywhere = go_on(slurm_drains(picture, EPILOG, *ALL[1:]), 300.0, broken=True)
     assert everywhere.memory.incidents[KIND].over is None
     mended = go_on(everywhere, SCOUT_EVERY_S + 120.0, broken=False)

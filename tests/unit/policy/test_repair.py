@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import CheckNow, DrainNode, LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
 from steward.model.instance import Instance, InstanceState
@@ -70,44 +70,44 @@ def test_an_old_instance_that_the_list_did_not_show_yet_is_terminated_when_it_do
 def test_the_node_comes_back_under_its_name_with_a_new_instance() -> None:
     picture = back(sound(reborn(launched(launching()))))
     case = case_of(picture)
-    assert (case.step, case.new_instance, case.returned) == (Step.CLOSED, NEW, picture.now - 1)
+    assert (case.step, case.new_instance, case.returned) == (CaseStep.CLOSED, NEW, picture.now - 1)
     assert picture.plan().actions == ()
 
 
 def test_the_new_incarnation_is_checked_before_it_may_return() -> None:
     picture = reborn(launched(launching()))
-    assert case_of(picture).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.VERIFY
     assert isinstance(picture.after(5).plan().actions[0], CheckNow)
 
 
 def test_results_from_before_the_verification_do_not_count() -> None:
     picture = launched(launching()).agent("n2", checked_at=T0 + 1)
     picture = reborn(picture).node("n2", slurmd_started=T0 + 99)
-    assert case_of(picture.then()).step is Step.VERIFY
+    assert case_of(picture.then()).step is CaseStep.VERIFY
 
 
 def test_a_node_whose_slurmd_did_not_register_is_not_returned() -> None:
     picture = reborn(launched(launching())).checked("n2").then()
-    assert case_of(picture).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.VERIFY
 
 
 @pytest.mark.parametrize("severity", [Severity.FATAL, Severity.DEGRADED])
 def test_a_failing_check_keeps_the_new_incarnation_out(severity: Severity) -> None:
     picture = reborn(launched(launching())).failing("n2", severity, event=False)
-    assert case_of(sound(picture)).step is Step.VERIFY
+    assert case_of(sound(picture)).step is CaseStep.VERIFY
 
 
 def test_a_new_incarnation_that_stays_bad_is_replaced_again() -> None:
     picture = reborn(launched(launching())).failing("n2", event=False).wait(301)
     case = case_of(picture)
-    assert (case.step, case.launches) == (Step.LAUNCH, 1)
+    assert (case.step, case.launches) == (CaseStep.LAUNCH, 1)
     assert picture.then(6).plan().actions[0].key == f"terminate:{case.id}:{NEW}"
 
 
 def test_after_the_last_try_a_person_is_asked() -> None:
     picture = launching().repair(max_launches=1)
     held = launched(picture).wait(2701)
-    assert case_of(held).step is Step.HELD
+    assert case_of(held).step is CaseStep.HELD
     assert held.plan().actions == ()
 
 
@@ -134,14 +134,14 @@ def test_want_of_capacity_is_waited_out_with_growing_patience() -> None:
         assert picture.plan().actions == ()
         picture = picture.after(waits[-1])
     assert waits == [60, 120, 300, 600, 600]
-    assert case_of(picture).step is Step.LAUNCH
+    assert case_of(picture).step is CaseStep.LAUNCH
 
 
 def test_a_provider_that_keeps_refusing_leaves_the_case_to_a_person() -> None:
     picture = launching().repair(max_launches=2)
     for _ in range(2):
         picture = refused(picture, "quota exceeded").then(5.1)
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
 
 
 def test_a_launch_that_left_no_trace_is_asked_for_again_with_the_same_token() -> None:
@@ -158,7 +158,7 @@ def test_a_machine_that_is_not_on_is_asked_for_again_where_the_head_was_killed_i
     token = case_of(asked).token
     new = Instance(id=NEW, node=n("n2"), state=InstanceState.PENDING, token=token)
     pending = asked.see(instances={**asked.seen.instances, NEW: new}).then(1)
-    assert (case_of(pending).step, pending.plan().actions) == (Step.PROVISION, ())
+    assert (case_of(pending).step, pending.plan().actions) == (CaseStep.PROVISION, ())
     unknown = replace(pending, memory=replace(pending.memory, asked={}))
     assert [each.token for each in unknown.plan().actions if isinstance(each, LaunchInstance)] == [token]
     assert unknown.then(1).plan().actions == ()
@@ -172,14 +172,14 @@ def test_a_fault_that_a_reboot_may_cure_reboots_and_only_then_replaces() -> None
     picture = a_cluster().failing("n2", advice=Advice.REBOOT).then().marked("n2")
     assert [type(action) for action in picture.plan().actions] == [RebootInstance]
     case = case_of(picture.repair(launch_timeout_s=100).wait(100))
-    assert (case.step, case.rung, case.launches) == (Step.LAUNCH, Advice.REPLACE, 1)
+    assert (case.step, case.rung, case.launches) == (CaseStep.LAUNCH, Advice.REPLACE, 1)
 
 
 def test_a_reboot_shows_as_another_boot_of_the_same_instance() -> None:
     picture = a_cluster().failing("n2", advice=Advice.REBOOT).then().marked("n2").then(1)
     same = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
     picture = picture.agent("n2", incarnation=same, findings=()).then(1)
-    assert case_of(picture).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.VERIFY
 
 
 def test_a_cloud_node_whose_power_up_cleared_our_mark_is_marked_again() -> None:
@@ -188,7 +188,7 @@ def test_a_cloud_node_whose_power_up_cleared_our_mark_is_marked_again() -> None:
     )
     marks = [str(action.mark) for action in picture.plan().actions if isinstance(action, DrainNode)]
     assert marks == [str(mark_of(case_of(picture)))]
-    assert case_of(picture.then(1)).step is Step.VERIFY
+    assert case_of(picture.then(1)).step is CaseStep.VERIFY
 
 
 @pytest.mark.parametrize("flag", ["POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN"])
@@ -196,7 +196,7 @@ def test_a_node_whose_drain_went_with_its_power_was_given_back_by_nobody_and_is_
     flag: str,
 ) -> None:
     off = launching().node("n2", flags=frozenset({"CLOUD", flag}), base=NodeBase.IDLE, reason=None)
-    assert case_of(off.then()).step is Step.LAUNCH
+    assert case_of(off.then()).step is CaseStep.LAUNCH
     (action,) = off.plan().actions
     assert isinstance(action, DrainNode)
     assert action.mark == mark_of(case_of(off))
@@ -214,13 +214,13 @@ def test_a_lost_node_that_is_only_down_is_drained_before_it_is_powered_up() -> N
 
 def test_a_person_who_gives_the_node_back_ends_the_case() -> None:
     picture = back(a_cluster(provider=False).failing("n2").then().marked("n2").then(1))
-    assert case_of(picture).step is Step.CLOSED
+    assert case_of(picture).step is CaseStep.CLOSED
     assert picture.plan().actions == ()
 
 
 def test_a_person_who_takes_the_node_over_ends_the_case() -> None:
     picture = launching().down("n2", "mine now").then()
-    assert case_of(picture).step is Step.CLOSED
+    assert case_of(picture).step is CaseStep.CLOSED
     assert picture.plan().actions == ()
 
 
@@ -228,7 +228,7 @@ def test_a_node_that_slurm_has_taken_back_and_not_pinged_yet_is_not_given_back_a
     picture = reborn(launched(launching())).checked("n2")
     picture = picture.node("n2", slurmd_started=picture.now).then(1)
     waits = picture.node("n2", base=NodeBase.IDLE, flags=frozenset({"NOT_RESPONDING"}), reason=None, responding=False)
-    assert case_of(waits.then(5)).step is Step.RETURN
+    assert case_of(waits.then(5)).step is CaseStep.RETURN
     assert waits.after(60).plan().actions == ()
 
 

@@ -9,7 +9,7 @@ import pytest
 from steward.model.action import RequeueJob
 from steward.model.agent_action import Action
 from steward.model.ask import AskKind, OptedIn
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation
@@ -243,7 +243,7 @@ def test_the_users_own_excludes_are_kept() -> None:
 def repaired(picture: Picture) -> Picture:
     """n2 is back in service with a new machine."""
     cases = {
-        id: replace(case, step=Step.CLOSED, replaced=picture.now, closed=picture.now)
+        id: replace(case, step=CaseStep.CLOSED, replaced=picture.now, closed=picture.now)
         for id, case in picture.memory.cases.items()
     }
     healthy = a_cluster().seen

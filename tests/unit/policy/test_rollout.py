@@ -20,7 +20,7 @@ from steward.model.memory import Incident
 from steward.model.plan import Plan
 from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.incidents import AGENTS
 from steward.policy.groups.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
 from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster
 from tests.builders.orders import a_software_update, after, deletion, with_rules

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.fit import MISSING, UNKNOWN
 from steward.model.health import Severity
 from steward.model.ids import JobId
@@ -743,7 +743,7 @@ def limited(mode: str) -> Picture:
 
 QUEUE: list[Row] = [
     ("The job is kept off n2 (ExcNodeList) until it is repaired.", lambda: kept_off(), lambda: kept_off("n3")),
-    ("The job waits to run again since ", lambda: in_queue(), lambda: never_ran()),
+    ("The job has waited to run again for ", lambda: in_queue(), lambda: never_ran()),
     (
         "it is held (JobHeldUser): it stays where it is until it is released",
         lambda: in_queue(reason="JobHeldUser"),
@@ -791,7 +791,7 @@ QUEUE: list[Row] = [
         lambda: own_turn.started_first(4),
         lambda: own_turn.started_first(3),
     ),
-    ("First in the queue since 61 s ago (nice 0 -> -5).", lambda: raised(61.0), lambda: in_queue()),
+    ("First in the queue for 61 s (nice 0 -> -5).", lambda: raised(61.0), lambda: in_queue()),
     (
         "its array runs 1 at a time: the other tasks begin after this one, or in 20 s",
         lambda: siblings.an_array().lost("n2"),
@@ -849,7 +849,7 @@ KEPT: list[Row] = [
         lambda: keep.full().lost("n2"),
         lambda: keep.rival(with_an_idle_one(keep.full()), node_count=1).repair(mode=RepairMode.ASK).lost("n2"),
     ),
-    ("n[1-3]: kept for it since ", lambda: the_job_waits(), lambda: in_queue()),
+    ("n[1-3]: kept for it, for ", lambda: the_job_waits(), lambda: in_queue()),
     ("n[1-3]: kept for it until ", lambda: freed(), lambda: the_job_waits()),
     ("the job still waits for nodes", lambda: the_job_waits().after(600.0), lambda: freed()),
     (
@@ -884,7 +884,7 @@ KEPT: list[Row] = [
         lambda: the_job_waits(),
     ),
     (
-        "job 9 waits for such nodes since 60 s (resume.keep_others_s)",
+        "job 9 has waited for such nodes for 60 s (resume.keep_others_s)",
         lambda: keep.rival(keep.waiting().resume(keep_others_s=60.0)).after(120),
         lambda: keep.rival(keep.waiting().resume(keep_others_s=60.0), excluded=names("n1", "n2", "n3")).after(120),
     ),
@@ -926,7 +926,7 @@ def keep_goes_on(after_s: float) -> Picture:
 
 def no_repair() -> Picture:
     picture = the_job_waits()
-    cases = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    cases = {id: replace(case, step=CaseStep.HELD) for id, case in picture.memory.cases.items()}
     return replace(picture, memory=replace(picture.memory, cases=cases))
 
 

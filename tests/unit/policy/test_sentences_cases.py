@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -27,7 +27,7 @@ from tests.unit.policy.test_sentences_nodes import at_step, degraded, findings, 
 
 
 def held(**fields: Any) -> Picture:
-    return at_step(Step.HELD, **fields)
+    return at_step(CaseStep.HELD, **fields)
 
 
 def back_but_held(*failing: Finding) -> Picture:
@@ -43,7 +43,7 @@ def paused(picture: Picture) -> Picture:
 
 
 def refused(times: int) -> Picture:
-    return at_step(Step.LAUNCH, repair.launching(), tries=times, next_try=T0 + 600)
+    return at_step(CaseStep.LAUNCH, repair.launching(), tries=times, next_try=T0 + 600)
 
 
 def mending(advice: Advice = Advice.RESTART_SERVICE, hardware: str = "munge") -> Picture:
@@ -101,8 +101,8 @@ CASES: list[Row] = [
     ("its checks have not answered yet", lambda: verifying(), lambda: verifying().checked("n2")),
     (
         "slurmd of n2 has not registered",
-        lambda: at_step(Step.VERIFY, verifying().checked("n2")).node("n2", responding=False),
-        lambda: at_step(Step.VERIFY, verifying().checked("n2")),
+        lambda: at_step(CaseStep.VERIFY, verifying().checked("n2")).node("n2", responding=False),
+        lambda: at_step(CaseStep.VERIFY, verifying().checked("n2")),
     ),
     ("Waits for Slurm to start jobs on it", lambda: repair.sound(verifying()), lambda: verifying()),
     (
@@ -113,7 +113,7 @@ CASES: list[Row] = [
     ("a person looks at it, then `scontrol update", lambda: held(), lambda: out()),
     (
         ", at the latest in ",
-        lambda: at_step(Step.PROVISION, repair.launched(repair.launching())),
+        lambda: at_step(CaseStep.PROVISION, repair.launched(repair.launching())),
         lambda: held(),
     ),
     (
@@ -347,7 +347,7 @@ SPARES: list[Row] = [
     ),
     (
         "Next: spare s1 is checked when its agent connects",
-        lambda: at_step(Step.PROVISION, site.lent(lost_on_site("s1"))).agent("s1", connected=False),
+        lambda: at_step(CaseStep.PROVISION, site.lent(lost_on_site("s1"))).agent("s1", connected=False),
         lambda: site.lent(lost_on_site("s1")),
     ),
     (

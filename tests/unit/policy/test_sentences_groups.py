@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.capacity_policy import Pool
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.group import Goal, Rollout, RolloutState, Version
 from steward.model.ids import InstanceId
 from steward.model.instance import Instance, InstanceState
@@ -183,7 +183,7 @@ SLOTS: list[Row] = [
         lambda: still_coming(T0 - 5),
         lambda: still_coming(None),
     ),
-    ("Slot abcdef012345-1 of group workers: serving since 10 s", lambda: at(SERVING), lambda: waiting()),
+    ("Slot abcdef012345-1 of group workers: serving for 10 s", lambda: at(SERVING), lambda: waiting()),
     (
         "Next: a machine is asked for in 60 s, in its turn.",
         lambda: waiting(next_try=T0 + 60),
@@ -362,7 +362,7 @@ def machine_gone(step: SlotStep) -> Picture:
 
 
 def under_repair() -> Picture:
-    return repaired(at(SERVING), Step.LAUNCH)
+    return repaired(at(SERVING), CaseStep.LAUNCH)
 
 
 def shrunk(picture: Picture) -> Picture:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.group import Goal
 from steward.model.health import Advice, Incarnation, Scope, Severity
 from steward.model.ids import BootId
@@ -214,13 +214,13 @@ GUARDS: list[Row] = [
     ),
     (
         "breaker check:disk: closed, the repair of n3 ended well",
-        lambda: half_open_then(Step.CLOSED),
-        lambda: half_open_then(Step.HELD),
+        lambda: half_open_then(CaseStep.CLOSED),
+        lambda: half_open_then(CaseStep.HELD),
     ),
     (
         "breaker check:disk: the repair of n3 did not end well; the next one in 60 min",
-        lambda: half_open_then(Step.HELD),
-        lambda: half_open_then(Step.CLOSED),
+        lambda: half_open_then(CaseStep.HELD),
+        lambda: half_open_then(CaseStep.CLOSED),
     ),
     (
         "quarantine: n2 was lost 3 times in ",
@@ -341,9 +341,9 @@ def tripped() -> tuple[Picture, str]:
     return breaker.failing_one_by_one("n1", "n2").failing("n3", Severity.DEGRADED, check="disk", event=False), "n3"
 
 
-def half_open_then(step: Step) -> tuple[Picture, str]:
+def half_open_then(step: CaseStep) -> tuple[Picture, str]:
     picture = breaker.half_open().then(300)
-    returned = picture.now if step is Step.CLOSED else None
+    returned = picture.now if step is CaseStep.CLOSED else None
     return breaker.ended(picture, step=step, closed=returned, returned=returned).agent("n3", findings=()), "n3"
 
 
@@ -478,12 +478,12 @@ FACTS: list[Row] = [
     ),
     (
         "n2: held -> verify: the new machine came after its deadline: its checks decide",
-        lambda: at_step(Step.HELD, connected()),
-        lambda: at_step(Step.HELD, repair.launched(repair.launching())),
+        lambda: at_step(CaseStep.HELD, connected()),
+        lambda: at_step(CaseStep.HELD, repair.launched(repair.launching())),
     ),
     (
         "n2: launch -> held: the provider refused too often",
-        lambda: at_step(Step.LAUNCH, repair.launching(), tries=50, refusals=50),
+        lambda: at_step(CaseStep.LAUNCH, repair.launching(), tries=50, refusals=50),
         lambda: refused(1),
     ),
     (

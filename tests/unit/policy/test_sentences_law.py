@@ -19,9 +19,9 @@ _OF_JOBS = (
     "|_next_of_job|_waiting|place_lines|_DID|_IN_PLACE|resume_lines|_asked|_step|_left_behind|_progress|_attempt"
     "|_lame_steps|silence_lines|_left_alone|hurry"
 )
-_OF_SLOTS = "next_of_slot|_OF_SLOTS|failure|close_case|_verify"
+_OF_SLOTS = "next_of_slot|_OF_SLOTS|setup_failure|_verify"
 _NEVER_SAID = "Word|DeepStart|_HEAD"
-_OTHERS = ("bring_up.py", "opted_in.py", "lent.py", "told_to_save.py")
+_OTHERS = ("bring_up.py", "told_to_save.py")
 """These speak of groups and jobs."""
 _FILES = "_HEAD|_partition|page|_NO_LIMIT"
 """Texts of files that Steward writes."""

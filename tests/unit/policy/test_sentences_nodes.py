@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.case import Blow, Step
+from steward.model.case import Blow, CaseStep
 from steward.model.deep import DeepCause, DeepResult, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.instance import Slot
@@ -51,7 +51,7 @@ def without_agent(picture: Picture, name: str = "n2") -> Picture:
     return picture.see(agents={key: view for key, view in picture.seen.agents.items() if key != n(name)})
 
 
-def at_step(step: Step, picture: Picture | None = None, **fields: Any) -> Picture:
+def at_step(step: CaseStep, picture: Picture | None = None, **fields: Any) -> Picture:
     """The repair of n2, at this step."""
     begun = picture or out()
     cases = {id: replace(case, step=step, **fields) for id, case in begun.memory.cases.items()}
@@ -154,7 +154,7 @@ VERDICT: list[Row] = [
         lambda: out(),
         lambda: a_cluster().drained("n2", "fan"),
     ),
-    ("It returns to service after a successful repair.", lambda: out(), lambda: at_step(Step.HELD)),
+    ("It returns to service after a successful repair.", lambda: out(), lambda: at_step(CaseStep.HELD)),
     (
         "No repair is open, and nothing gives it back by itself. For a person: give it back with",
         lambda: orphan(),
@@ -304,7 +304,7 @@ def trial(*failing: str, picture: Picture | None = None) -> Picture:
 
 CHECKS: list[Row] = [
     (
-        "Check memory says unknown (since 0 s ago, never acted on): timed out",
+        "Check memory says unknown (for 0 s, never acted on): timed out",
         lambda: findings(),
         lambda: findings(outcome=Outcome.FAILED, severity=Severity.INFO),
     ),
@@ -314,12 +314,12 @@ CHECKS: list[Row] = [
         lambda: a_cluster().agent("n2", passed=frozenset({"ib.state"})),
     ),
     (
-        "its looks pass again since 5 s ago, not long enough yet",
+        "its looks have passed again for 5 s, not long enough yet",
         lambda: degraded(good_since=T0 - 5),
         lambda: degraded(),
     ),
     (
-        "They pass since 60 s ago",
+        "They have passed for 60 s",
         lambda: a_cluster().agent("n2", passed=frozenset({"disk"}), passed_since=(int(T0) - 60,)),
         lambda: a_cluster().agent("n2", passed=frozenset({"disk"})),
     ),

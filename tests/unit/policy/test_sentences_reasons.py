@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.deep import DeepCause, DeepKind, DeepState
 from steward.model.health import Advice, Severity
 from steward.model.job import JobState
@@ -249,7 +249,7 @@ def on_trial(**job: Any) -> Picture:
 def untested() -> Picture:
     """The turn in which the time for the launch test is over."""
     picture = later = launch_test.to_be_tested()
-    while launch_test.the_case(later).step is not Step.HELD:
+    while launch_test.the_case(later).step is not CaseStep.HELD:
         picture = later
         later = picture.then(20.0).agent("n2", checked_at=picture.now + 20.0)
     return picture.after(20.0)
@@ -335,8 +335,8 @@ SELDOM: list[Row] = [
     ),
     (
         "n2: launch -> launch: the reboot could not be carried out",
-        lambda: at_step(Step.LAUNCH, rebooting(), refusals=9),
-        lambda: at_step(Step.LAUNCH, rebooting(), refusals=1),
+        lambda: at_step(CaseStep.LAUNCH, rebooting(), refusals=9),
+        lambda: at_step(CaseStep.LAUNCH, rebooting(), refusals=1),
     ),
     (
         "n2: return -> held: the test job that should show whether jobs can start did not run: a person must look",

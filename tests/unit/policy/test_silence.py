@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.action import DownNode, DrainNode, NudgeJob, ProbeNode
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, Key
 from steward.model.instance import InstanceState
@@ -83,7 +83,7 @@ def test_slurms_word_counts_under_the_mark_of_a_repair_that_is_over_too() -> Non
         node=n("n1"),
         trigger=Trigger.FATAL,
         check="gpu",
-        step=Step.CLOSED,
+        step=CaseStep.CLOSED,
         why=Why(rule="case.xid", text="an Xid"),
         opened=at,
         entered=at,
@@ -248,7 +248,7 @@ def test_nor_when_the_new_machines_of_its_fellows_are_heard() -> None:
 def test_nor_when_its_fellows_were_found_gone_by_looks() -> None:
     picture = looked_at(with_job(silent(3), "n1", "n5").after(5.0), "n1").then(GRACE_S)
     out = looked_at(picture, "n1").then().marked("n1").then(GRACE_S + 1.0)
-    assert step_of(out, "n1") is not Step.SUSPECT
+    assert step_of(out, "n1") is not CaseStep.SUSPECT
     assert touched(not_answering(out.then(GRACE_S + 1.0), "n2", "n3")) == []
 
 
@@ -360,13 +360,17 @@ def taken_out(picture: Picture, *given: str) -> Picture:
     return out.then(1.0)
 
 
-def step_of(picture: Picture, name: str) -> Step:
+def step_of(picture: Picture, name: str) -> CaseStep:
     return next(case.step for case in picture.memory.cases.values() if case.node == name)
 
 
 def test_a_machine_that_is_heard_again_before_its_turn_is_checked_and_given_back() -> None:
     picture = taken_out(silent(3), "n1", "n2", "n3")
-    assert [step_of(picture, name) for name in ("n1", "n2", "n3")] == [Step.LAUNCH, Step.RELEASE, Step.RELEASE]
+    assert [step_of(picture, name) for name in ("n1", "n2", "n3")] == [
+        CaseStep.LAUNCH,
+        CaseStep.RELEASE,
+        CaseStep.RELEASE,
+    ]
     heard = picture.heard("n1", "n2", "n3").then(1.0)
     rungs = {case.node: case.rung for case in heard.memory.cases.values()}
     assert rungs == {"n1": Advice.REPLACE, "n2": Advice.NONE, "n3": Advice.NONE}
@@ -378,10 +382,10 @@ def test_so_is_one_that_nobody_could_replace() -> None:
     for name in ("n1", "n2", "n3"):
         picture = picture.marked(name)
     held = picture.then(1.0).then()
-    assert step_of(held, "n1") is Step.HELD
+    assert step_of(held, "n1") is CaseStep.HELD
     heard = held.node("n1", responding=True).heard("n1").then(1.0)
-    assert step_of(heard, "n1") is Step.VERIFY
-    assert step_of(heard, "n2") is Step.HELD
+    assert step_of(heard, "n1") is CaseStep.VERIFY
+    assert step_of(heard, "n2") is CaseStep.HELD
 
 
 def test_people_are_told_what_is_waited_for() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from steward.model.action import CheckNow, ForgetNode, LaunchInstance, TerminateInstance
 from steward.model.agent_action import SetUpNode
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.group import ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, CaseId, InstanceId
@@ -31,7 +31,7 @@ from tests.builders.picture import T0, Picture, n
 ORPHAN = Instance(id=InstanceId("i-9"), node=n("workers-9"), state=InstanceState.RUNNING, token="abcdef012345-9-0")
 
 
-def repaired(picture: Picture, step: Step, *, rung: Advice = Advice.REPLACE) -> Picture:
+def repaired(picture: Picture, step: CaseStep, *, rung: Advice = Advice.REPLACE) -> Picture:
     case = Case(
         id=CaseId("c1-0"),
         node=n(NODE),
@@ -52,7 +52,7 @@ def repaired(picture: Picture, step: Step, *, rung: Advice = Advice.REPLACE) -> 
     return replace(held, memory=replace(held.memory, cases={case.id: case})).see(instances=machines)
 
 
-def cases(picture: Picture) -> list[Step]:
+def cases(picture: Picture) -> list[CaseStep]:
     return [case.step for case in picture.plan().memory.cases.values()]
 
 
@@ -61,7 +61,7 @@ def kinds(picture: Picture) -> list[str]:
 
 
 def test_a_node_that_serves_is_repaired() -> None:
-    assert cases(a_slot_at(SlotStep.SERVING).failing(NODE)) == [Step.DRAIN]
+    assert cases(a_slot_at(SlotStep.SERVING).failing(NODE)) == [CaseStep.DRAIN]
 
 
 def test_a_node_on_its_way_in_or_out_is_no_repairs_business() -> None:
@@ -85,7 +85,7 @@ def test_without_recovery_a_persons_command_is_still_carried_out() -> None:
 
 
 def test_a_repair_launches_what_the_group_is_made_of() -> None:
-    picture = repaired(a_slot_at(SlotStep.SERVING), Step.LAUNCH).see(instances={}, agents={})
+    picture = repaired(a_slot_at(SlotStep.SERVING), CaseStep.LAUNCH).see(instances={}, agents={})
     launch = next(a for a in picture.plan().actions if isinstance(a, LaunchInstance))
     assert launch.case == "c1-0"
     assert launch.slot.types == ("ml.g5.xlarge",)
@@ -93,28 +93,28 @@ def test_a_repair_launches_what_the_group_is_made_of() -> None:
 
 
 def test_a_repair_runs_the_scripts_before_it_asks_for_checks() -> None:
-    picture = with_group(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY), lifecycle=SCRIPTS)
+    picture = with_group(repaired(a_slot_at(SlotStep.SERVING), CaseStep.VERIFY), lifecycle=SCRIPTS)
     assert [type(action) for action in picture.plan().actions] == [SetUpNode]
     done = reported(picture, "c1-0-0-0", SetupState.SUCCEEDED)
     assert [type(action) for action in done.plan().actions] == [CheckNow]
-    assert cases(reported(picture, "c1-0-0-0", SetupState.FAILED)) == [Step.LAUNCH]
+    assert cases(reported(picture, "c1-0-0-0", SetupState.FAILED)) == [CaseStep.LAUNCH]
 
 
 def test_a_reboot_runs_no_scripts() -> None:
-    picture = with_group(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY, rung=Advice.REBOOT), lifecycle=SCRIPTS)
+    picture = with_group(repaired(a_slot_at(SlotStep.SERVING), CaseStep.VERIFY, rung=Advice.REBOOT), lifecycle=SCRIPTS)
     assert SetUpNode not in [type(action) for action in picture.plan().actions]
 
 
 def test_a_slot_keeps_the_machine_that_a_repair_made() -> None:
-    picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), Step.RETURN), instance=InstanceId("i-0"))
+    picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), CaseStep.RETURN), instance=InstanceId("i-0"))
     assert slot(picture.then(), NODE).instance == "i-1"
     assert slot(picture.then(), NODE).step is SlotStep.SERVING
 
 
 def test_a_slot_that_leaves_ends_its_nodes_repair_and_the_machine_that_was_made_for_it() -> None:
-    picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY), purpose=Purpose.LEAVE)
+    picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), CaseStep.VERIFY), purpose=Purpose.LEAVE)
     left = with_group(picture, goal=Goal(target=0), good=Goal(target=0)).then(1)
-    assert cases(left) == [Step.CLOSED]
+    assert cases(left) == [CaseStep.CLOSED]
     ended = left.down(NODE, "steward:scale:leave:abcdef012345").then()
     assert slot(ended, NODE).step is SlotStep.END
     assert TerminateInstance in [type(a) for a in left.down(NODE, "steward:scale:leave:abcdef012345").plan().actions]
@@ -230,7 +230,7 @@ def test_a_machine_of_an_ended_cluster_whose_name_another_slots_machine_has_is_e
 
 
 def test_so_is_one_that_a_repair_asked_for_whose_slot_is_gone() -> None:
-    repair = repaired(a_slot_at(SlotStep.END), Step.CLOSED).memory.cases
+    repair = repaired(a_slot_at(SlotStep.END), CaseStep.CLOSED).memory.cases
     leaving = with_slot(nothing_there(a_slot_at(SlotStep.END)), purpose=Purpose.LEAVE)
     small = with_group(leaving, goal=Goal(target=0), good=Goal(target=0))
     gone = replace(small, memory=replace(small.memory, cases=repair)).then(60).then(60)

@@ -15,7 +15,7 @@ from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.model.setup import SetupState
 from steward.model.slot import Purpose, SlotFact, SlotStep
-from steward.policy.groups.slot_table import TABLE, deadline, page
+from steward.policy.groups.slot_table import SLOT_TABLE, deadline, page
 from tests.builders.capacity import MARK, NODE, SCRIPTS, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
@@ -145,22 +145,22 @@ def test_the_page_shows_the_table() -> None:
 
 
 def test_every_fact_is_used() -> None:
-    assert set(SlotFact) == {fact for _, fact in TABLE.rows}
+    assert set(SlotFact) == {fact for _, fact in SLOT_TABLE.rows}
 
 
 def test_every_row_has_a_scene() -> None:
-    assert set(SCENES) == set(TABLE.rows)
+    assert set(SCENES) == set(SLOT_TABLE.rows)
 
 
 @pytest.mark.parametrize("step", [step for step in SlotStep if deadline(step, a_want()) is not None])
 def test_every_step_with_a_deadline_has_a_way_out_by_it(step: SlotStep) -> None:
-    assert SlotFact.LATE in TABLE.facts_of(step)
+    assert SlotFact.LATE in SLOT_TABLE.facts_of(step)
 
 
-@pytest.mark.parametrize(("step", "fact"), TABLE.rows, ids=lambda value: value.name.lower())
+@pytest.mark.parametrize(("step", "fact"), SLOT_TABLE.rows, ids=lambda value: value.name.lower())
 def test_a_slot_moves_by_the_fact_that_is_true(step: SlotStep, fact: SlotFact) -> None:
     told = [event.text for event in SCENES[step, fact](a_slot_at(step)).plan().events]
-    after = TABLE.rows[step, fact]
+    after = SLOT_TABLE.rows[step, fact]
     row = f"{NODE}: {step.value} -> {after.value if after else 'gone'}: {fact.value}"
     assert any(text.startswith(row) for text in told), told
 

@@ -6,7 +6,7 @@ import pytest
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, RebootInstance, ReturnNode
 from steward.model.agent_action import MendNode
-from steward.model.case import Case, Remedy, Step, Trigger
+from steward.model.case import Case, CaseStep, Remedy, Trigger
 from steward.model.health import Advice, Severity
 from steward.model.ids import CaseId
 from steward.model.node import NodeBase, Reason
@@ -38,7 +38,7 @@ def looked_into(text: str = KILL) -> Picture:
 def test_a_node_is_given_back_when_its_checks_pass() -> None:
     picture = looked_into()
     (case,) = cases(picture)
-    assert (case.step, case.rung, case.command) == (Step.VERIFY, Advice.NONE, KILL)
+    assert (case.step, case.rung, case.command) == (CaseStep.VERIFY, Advice.NONE, KILL)
     sound = picture.after(2.0).agent("n2", checked_at=picture.now + 2.0)
     (back,) = [action for action in sound.plan().actions if isinstance(action, ReturnNode)]
     assert (back.node, back.command) == ("n2", KILL)
@@ -53,7 +53,7 @@ def test_slurms_reason_is_never_overwritten() -> None:
 
 def test_jobs_that_still_run_there_are_waited_for() -> None:
     picture = slurm_drains(a_cluster(), KILL).node("n2", base=NodeBase.MIXED).then().then()
-    assert cases(picture)[0].step is Step.RELEASE
+    assert cases(picture)[0].step is CaseStep.RELEASE
 
 
 def test_checks_that_do_not_pass_lead_to_a_reboot() -> None:
@@ -68,7 +68,7 @@ def given_back(text: str) -> Picture:
     first = looked_into(text)
     closed = first.after(2.0).agent("n2", checked_at=first.now + 2.0).then()
     closed = closed.node("n2", flags=frozenset(), reason=None).then().then(600.0)
-    assert cases(closed)[-1].step is Step.CLOSED
+    assert cases(closed)[-1].step is CaseStep.CLOSED
     return closed
 
 
@@ -101,7 +101,7 @@ def test_no_machine_is_replaced_for_what_a_users_job_can_bring_about(text: str) 
     for one in (without, rebooted_before(picture, 2)):
         held = one.wait(600.0)
         (case,) = [case for case in cases(held) if case.is_open]
-        assert case.step is Step.HELD
+        assert case.step is CaseStep.HELD
         assert f"one job alone can bring about '{text}'" in case.why.text
         assert not {LaunchInstance, RebootInstance} & set(kinds(held))
 
@@ -127,7 +127,7 @@ def test_reboots_for_users_processes_count_against_no_hardware() -> None:
     failing = other.failing("n2", Severity.DEGRADED, check="gpu.ecc", event=False, advice=Advice.REBOOT)
     failing = failing.then().then(5.0)
     (case,) = [case for case in cases(failing) if case.is_open]
-    assert (case.check, case.rung, case.step) == ("gpu.ecc", Advice.REBOOT, Step.DRAIN)
+    assert (case.check, case.rung, case.step) == ("gpu.ecc", Advice.REBOOT, CaseStep.DRAIN)
 
 
 def test_one_job_with_such_processes_on_many_nodes_is_one_incident_and_no_machine_is_touched() -> None:
@@ -142,7 +142,7 @@ def test_a_machine_that_died_is_replaced_whatever_users_did_there_before() -> No
     busy = slurm_drains(a_cluster(), KILL).node("n2", base=NodeBase.MIXED).then().then()
     picture = rebooted_before(busy, 2).lost("n2").then().then()
     (case,) = [case for case in cases(picture) if case.is_open]
-    assert (case.trigger, case.rung, case.step) == (Trigger.LOST, Advice.REPLACE, Step.LAUNCH)
+    assert (case.trigger, case.rung, case.step) == (Trigger.LOST, Advice.REPLACE, CaseStep.LAUNCH)
 
 
 @pytest.mark.parametrize("user", ["alice", "", "root"])
@@ -156,15 +156,15 @@ def test_a_persons_drain_with_the_same_words_is_left_alone(user: str) -> None:
 
 def test_a_person_who_takes_the_node_over_meanwhile_ends_the_case() -> None:
     picture = looked_into().drained("n2", "mine now, Bob").then()
-    assert [case.step for case in cases(picture)] == [Step.CLOSED]
+    assert [case.step for case in cases(picture)] == [CaseStep.CLOSED]
     assert ReturnNode not in kinds(picture)
     same_words = slurm_drains(looked_into("Prolog error"), "Prolog error", user="alice").then()
-    assert [case.step for case in cases(same_words)] == [Step.CLOSED]
+    assert [case.step for case in cases(same_words)] == [CaseStep.CLOSED]
 
 
 def test_a_node_without_its_agent_is_left_as_slurm_left_it() -> None:
     picture = slurm_drains(a_cluster(), KILL).agent_lost("n2").wait(100.0)
-    assert {case.step for case in cases(picture)} <= {Step.SUSPECT}, "nobody else says that it is dead"
+    assert {case.step for case in cases(picture)} <= {CaseStep.SUSPECT}, "nobody else says that it is dead"
     assert not {DrainNode, DownNode, RebootInstance, LaunchInstance, ReturnNode} & set(kinds(picture))
 
 
@@ -209,7 +209,7 @@ def test_a_prolog_that_fails_on_more_than_three_nodes_is_one_incident_and_none_i
 def test_a_node_that_rebooted_by_itself_is_checked_and_given_back() -> None:
     reason = Reason(text="Node unexpectedly rebooted", user="slurm", at=a_cluster().now)
     picture = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason).then().then()
-    assert cases(picture)[0].step is Step.VERIFY
+    assert cases(picture)[0].step is CaseStep.VERIFY
     sound = picture.after(2.0).agent("n2", checked_at=picture.now + 2.0)
     assert ReturnNode in kinds(sound)
 

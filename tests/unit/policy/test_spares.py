@@ -3,7 +3,7 @@
 import pytest
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, TerminateInstance
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId
 from steward.model.mark import SPARE
 from steward.model.node import NodeBase
@@ -95,7 +95,7 @@ def test_two_cases_never_choose_the_same_spare() -> None:
 
 def test_the_spare_is_checked_before_it_serves() -> None:
     picture = lent(broken(a_site("s1")))
-    assert case_of(picture).step is Step.VERIFY
+    assert case_of(picture).step is CaseStep.VERIFY
     checked = picture.checked("s1")
     assert actions(checked) == [(ReturnNode, "s1")]
     (action,) = checked.plan().actions
@@ -106,7 +106,7 @@ def test_the_spare_is_checked_before_it_serves() -> None:
 def test_when_the_spare_serves_the_broken_node_is_left_to_a_person_with_our_mark() -> None:
     picture = serving(broken(a_site("s1")))
     case = case_of(picture)
-    assert (case.step, case.stand_in, case.returned) == (Step.HELD, "s1", picture.now - 1)
+    assert (case.step, case.stand_in, case.returned) == (CaseStep.HELD, "s1", picture.now - 1)
     assert picture.wait(3600).plan().actions == ()
 
 
@@ -121,7 +121,7 @@ def test_explain_says_who_serves_and_what_a_person_is_to_do() -> None:
 def test_the_spare_goes_back_when_a_person_returns_the_mended_node() -> None:
     picture = serving(broken(a_site("s1")))
     picture = free(picture, "n2").agent("n2", connected=True, lost_at=None).then(1)
-    assert case_of(picture).step is Step.CLOSED
+    assert case_of(picture).step is CaseStep.CLOSED
     assert actions(picture.then(6)) == [(TerminateInstance, "s1")]
     assert actions(taken_back(picture)) == [(DrainNode, "s1")]
 
@@ -129,7 +129,7 @@ def test_the_spare_goes_back_when_a_person_returns_the_mended_node() -> None:
 @pytest.mark.long
 def test_the_spare_goes_on_serving_while_an_admin_has_the_broken_node() -> None:
     picture = serving(broken(a_site("s1"))).down("n2", "ticket 4711: board").then(1)
-    assert case_of(picture).step is Step.CLOSED
+    assert case_of(picture).step is CaseStep.CLOSED
     assert picture.wait(8 * 86400, every_s=600).plan().actions == ()
     assert "spare s1 served" in text_of(picture, "n2")
 
@@ -158,7 +158,7 @@ def test_a_node_that_breaks_again_keeps_the_spare_that_serves_for_it() -> None:
     picture = picture.drained("n2", "Action:Replace", "FAIL").then().then(1)
     assert (case_of(picture).stand_in, case_of(picture).trigger.value) == ("s1", "admin")
     picture = picture.checked("s1").then(1)
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
     assert actions(picture.after(1)) == []
 
 

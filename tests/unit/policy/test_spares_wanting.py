@@ -3,7 +3,7 @@
 import pytest
 
 from steward.model.action import LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
 from steward.model.instance import InstanceState
@@ -67,7 +67,7 @@ def test_a_spare_that_fails_its_verification_is_given_up_for_another() -> None:
 
 def test_a_spare_that_slurm_does_not_take_back_stands_in_for_nobody() -> None:
     picture = lent(broken(a_site("s1"))).checked("s1").wait(61)
-    assert (case_of(picture).step, case_of(picture).stand_in) == (Step.HELD, None)
+    assert (case_of(picture).step, case_of(picture).stand_in) == (CaseStep.HELD, None)
     assert (TerminateInstance, "s1") in actions(picture.after(AGAIN_S))
 
 
@@ -80,13 +80,13 @@ def test_a_spare_that_an_admin_takes_meanwhile_is_given_up() -> None:
 def test_where_no_spare_can_be_hoped_for_a_person_is_asked_at_once(spares: tuple[str, ...]) -> None:
     name = spares[0] if spares else "n2"
     picture = broken(a_site(*spares), name).then(1)
-    assert case_of(picture, name).step is Step.HELD
+    assert case_of(picture, name).step is CaseStep.HELD
     assert picture.plan().actions == ()
 
 
 def test_where_each_spare_is_of_another_partition_a_person_is_asked_at_once() -> None:
     picture = broken(a_site("s1").node("s1", partitions=frozenset({"cpu"}))).then(1)
-    assert case_of(picture).step is Step.HELD
+    assert case_of(picture).step is CaseStep.HELD
     assert picture.plan().actions == ()
 
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from steward.model.health import Advice, Scope, Severity
 from steward.policy.draft import Draft
-from steward.policy.facts.doubts import suspects
+from steward.policy.facts.doubts import nodes_to_deep_check
 from tests.builders.picture import Picture, a_cluster
 
 
 def of(picture: Picture) -> dict[str, str]:
     draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
-    return {str(node): why for node, why in suspects(draft).items()}
+    return {str(node): why for node, why in nodes_to_deep_check(draft).items()}
 
 
 def doubtful(picture: Picture, *given: str) -> Picture:

@@ -166,4 +166,4 @@ def test_a_job_that_went_on_before_its_node_died_is_held_by_whoever_holds_it() -
 
 def explain_waiting(picture: Picture) -> list[str]:
     lines = explain_job(J7, picture.seen, picture.want, picture.memory, picture.now)
-    return [line for line in lines if line.startswith("The job waits to run again")]
+    return [line for line in lines if line.startswith("The job has waited to run again")]

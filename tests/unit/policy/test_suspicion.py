@@ -6,7 +6,7 @@ import pytest
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.agent_tables import HealthPolicy
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.deep import DeepResult
 from steward.model.health import Finding, Outcome, Severity, Trial, TrialState
 from steward.model.node import NodeBase
@@ -31,7 +31,7 @@ def three_at_once() -> Picture:
     for name in ("n1", "n2", "n3"):
         picture = picture.agent(name, findings=(bad("disk", picture.now),))
     picture = picture.then(1.0)
-    assert [case.step for case in picture.memory.cases.values() if case.node == "n3"] == [Step.SUSPECT]
+    assert [case.step for case in picture.memory.cases.values() if case.node == "n3"] == [CaseStep.SUSPECT]
     return picture
 
 

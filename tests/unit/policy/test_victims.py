@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from steward.model.capacity_policy import Victims
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.node import NodeBase, Reason
@@ -46,7 +46,7 @@ def test_failed_nodes_go_before_drained_and_these_before_idle_ones() -> None:
 
 
 def test_a_node_under_repair_is_a_failed_one() -> None:
-    assert chosen(an_api_cluster(workers=3).repaired("workers-1", Step.VERIFY)) == ["1"]
+    assert chosen(an_api_cluster(workers=3).repaired("workers-1", CaseStep.VERIFY)) == ["1"]
 
 
 def test_a_busy_node_is_taken_only_when_no_other_is_left() -> None:

@@ -32,7 +32,7 @@ def recording(request: pytest.FixtureRequest) -> Path:
 
 
 def lines(recording: Path, kind: str, form: RecordForm) -> Sequence[str]:
-    told = record_form.told((recording / f"{kind}.stdout").read_bytes(), kind, form)
+    told = record_form.split_answer((recording / f"{kind}.stdout").read_bytes(), kind, form)
     assert told is not None
     return told.lines or ()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import OptedIn
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.resume import JobMemory, KeptNodes
@@ -72,7 +72,7 @@ def test_a_run_that_lost_a_node_under_repair_is_looked_at() -> None:
 
 def test_a_node_that_a_person_must_mend_is_left_to_the_sweep() -> None:
     picture = a_cluster().failing("n2").then()
-    held = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    held = {id: replace(case, step=CaseStep.HELD) for id, case in picture.memory.cases.items()}
     assert not about(replace(picture, memory=replace(picture.memory, cases=held))).open
 
 

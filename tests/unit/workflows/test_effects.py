@@ -10,7 +10,7 @@ from steward.model.ids import JobId, Key
 from steward.model.why import Why
 from steward.ports import Permanent, SlurmPort
 from steward.workflows.apply import batches
-from steward.workflows.effects import TABLE, Ports, take_effect
+from steward.workflows.effects import EFFECTS, Ports, take_effect
 from tests.builders.actions import KINDS
 from tests.builders.picture import a_cluster
 
@@ -38,7 +38,7 @@ def set_qos(name: str = "stw-red-g") -> SetQos:
 
 
 def test_every_action_has_one_row() -> None:
-    assert set(TABLE) == set(KINDS)
+    assert set(EFFECTS) == set(KINDS)
 
 
 def test_a_limit_goes_to_the_accounting_port() -> None:

@@ -12,7 +12,7 @@ from steward.model.node import Node, NodeBase
 from steward.model.settings import Settings, parse
 from steward.model.slurm_site import SlurmSite, gpus_of
 from steward.workflows.first_settings import draft
-from steward.workflows.site_settings import SHIM_HOLD_S, logins_of, misfits
+from steward.workflows.site_settings import SHIM_HOLD_S, contradictions_with_slurm, logins_of
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -44,7 +44,7 @@ def _settings(text: str) -> Settings:
 
 
 def _keys(text: str, site: SlurmSite = _MIXED) -> list[str]:
-    return [problem.key for problem in misfits(_settings(text), site)]
+    return [problem.key for problem in contradictions_with_slurm(_settings(text), site)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_gpus_of_a_node_are_read_from_its_gres(gres: str, found: tuple[str, 
 @pytest.mark.parametrize("act", [False, True])
 def test_what_is_written_is_valid_and_fits_the_cluster_that_it_was_made_for(provider: str, act: bool) -> None:
     made = parse(draft(_MIXED, conf="/etc/slurm/slurm.conf", provider=provider, act=act).text, source="f", env={})
-    assert misfits(made, _MIXED) == ()
+    assert contradictions_with_slurm(made, _MIXED) == ()
     assert made.desired().repair.act is act
 
 

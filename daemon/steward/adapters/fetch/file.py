@@ -28,8 +28,8 @@ def fetch_file(source: str, folder: Path, budget: FetchBudget, *, pinned: bool =
     place = Path(unquote(parts.path))
     try:
         if not pinned and place.exists():
-            refuse_others_way(place.parent)
-            refuse_others_way(place.resolve())
+            require_no_other_writer_above(place.parent)
+            require_no_other_writer_above(place.resolve())
         if place.is_dir():
             _copy(place.resolve(), folder, budget, pinned=pinned)
         elif place.is_file():
@@ -44,7 +44,7 @@ def _copy(place: Path, folder: Path, budget: FetchBudget, *, pinned: bool) -> No
     """Copy the folder; follow links to files inside of it, and refuse any other link."""
     for top, folders, files in os.walk(place):
         if not pinned:
-            refuse_others(Path(top))
+            require_no_other_writer(Path(top))
         if linked := next((name for name in folders if (Path(top) / name).is_symlink()), None):
             raise Permanent(f"{top}/{linked} is a link to a folder: replace it by the folder itself")
         for name in files:
@@ -54,11 +54,11 @@ def _copy(place: Path, folder: Path, budget: FetchBudget, *, pinned: bool) -> No
                 raise Permanent(f"{path} is not a file inside the folder: use regular files only")
             with real.open("rb") as file:
                 if not pinned:
-                    refuse_others(real, os.fstat(file.fileno()))
+                    require_no_other_writer(real, os.fstat(file.fileno()))
                 store(folder, path.relative_to(place).as_posix(), file, budget, mode=real.stat().st_mode)
 
 
-def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
+def require_no_other_writer(path: Path, seen: os.stat_result | None = None) -> None:
     """Raise Permanent if a user other than root or ourselves may change `path`; `seen` is the status of an open file.
 
     Raises OSError.
@@ -68,8 +68,8 @@ def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
         raise Permanent(f"{path}: {why}, and its scripts would run as root: {_REMEDY}")
 
 
-def refuse_others_way(place: Path) -> None:
+def require_no_other_writer_above(place: Path) -> None:
     """Raise Permanent if another user may change, and so replace, `place` or a folder above it."""
     # A sticky folder (/tmp) passes: only root can move root's files there.
     for path in (place, *place.parents):
-        refuse_others(path)
+        require_no_other_writer(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from steward.adapters.files import named
+from steward.adapters.files import naming_file
 from steward.model.text import cause_and_file
 from steward.ports import Permanent
 
@@ -67,7 +67,7 @@ def store(folder: Path, name: str, source: IO[bytes], budget: FetchBudget, *, mo
     target = inside(folder, name)
     budget.take_file()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with named(target), target.open("wb") as file:
+    with naming_file(target), target.open("wb") as file:
         while chunk := source.read(_CHUNK):
             budget.take(len(chunk))
             file.write(chunk)

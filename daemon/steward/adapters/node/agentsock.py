@@ -92,7 +92,7 @@ class ShimSocket:
         """Serve until cancelled. Raises Permanent if the socket cannot be made."""
         entrances: list[_Entrance] = []
         try:
-            for path, mode in ((roots(self._path), 0o600), (self._path, 0o666)):
+            for path, mode in ((root_socket(self._path), 0o600), (self._path, 0o666)):
                 entrances.append(_Entrance(path, mode, self._admit))
             await asyncio.Event().wait()
         finally:
@@ -185,7 +185,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         line.cancel()
 
 
-def roots(path: Path) -> Path:
+def root_socket(path: Path) -> Path:
     """Return the path of root's own socket, beside the socket for all users, whose queue any user can fill."""
     return path.with_name(f"{path.name}.root")
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from steward.adapters import proc
 from steward.adapters.node import job_processes
 from steward.adapters.node.elastic_start import said_by
-from steward.adapters.node.user_look import become, cgroup_folder
+from steward.adapters.node.user_look import become_user, cgroup_folder
 from steward.adapters.process import Failed, run
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
@@ -102,7 +102,7 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
     if what == "coordinate":
         _leave_starter()
     _join_cgroups(script)
-    become(uid)
+    become_user(uid)
     match what:
         case "coordinate":
             _coordinate(asked)

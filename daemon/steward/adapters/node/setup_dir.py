@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.codec import text, whole
+from steward.adapters.codec import int_field, text_field
 from steward.adapters.files import make_own, read_json, write_json
 from steward.adapters.proc import ProcessKey, is_alive
 from steward.adapters.process import run
@@ -119,7 +119,7 @@ class SetupDir:
         stored = read_json(self.path / "script.json")
         try:
             found = stored if isinstance(stored, dict) else {}
-            return ProcessKey(pid=whole(found, "pid", low=2), started=whole(found, "started"))
+            return ProcessKey(pid=int_field(found, "pid", low=2), started=int_field(found, "started"))
         except Malformed:
             return None
 
@@ -170,14 +170,14 @@ def _job_of(record: dict[str, Any]) -> SetupJob:
     if not isinstance(order, dict):
         raise Malformed("a stored job has no order")
     incarnation = Incarnation(
-        instance=InstanceId(text(record, "instance", 256)), boot=BootId(text(record, "boot", 256))
+        instance=InstanceId(text_field(record, "instance", 256)), boot=BootId(text_field(record, "boot", 256))
     )
     here = Here(
-        node=NodeName(text(record, "node", 253)),
+        node=NodeName(text_field(record, "node", 253)),
         incarnation=incarnation,
-        head=text(record, "head", 253),
-        config_dir=Path(text(record, "config_dir", _PATH)),
-        log=Path(text(record, "log", _PATH)),
+        head=text_field(record, "head", 253),
+        config_dir=Path(text_field(record, "config_dir", _PATH)),
+        log=Path(text_field(record, "log", _PATH)),
     )
     return SetupJob(order=order_of(order, here.node), here=here)
 

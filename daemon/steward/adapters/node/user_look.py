@@ -56,7 +56,7 @@ def cgroup_folder(line: str, mounts: str) -> Path | None:
     return None
 
 
-def become(uid: int) -> None:
+def become_user(uid: int) -> None:
     """Become that user for good, out of the user's reach. Raises OSError, or KeyError for an unknown user."""
     if uid != os.geteuid():
         who = pwd.getpwuid(uid)
@@ -129,7 +129,7 @@ def main(uid: str, what: str, path: str, most: str = "0", start: str = "0") -> i
     try:
         if int(uid) != os.geteuid():
             leave_agent()
-        become(int(uid))
+        become_user(int(uid))
         sys.stdout.buffer.write(_look(what, path, int(most), int(start)))
         sys.stdout.flush()
     except OSError as error:

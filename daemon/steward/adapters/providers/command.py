@@ -46,10 +46,10 @@ class CommandProvider:
     def instances(self) -> Mapping[InstanceId, Instance]:
         began = time.monotonic()
         try:
-            done = self._run_command(self._settings.list, "list", asked("list"), self._list_timeout_s)
+            done = self._run_command(self._settings.list, "list", request_line("list"), self._list_timeout_s)
         except Permanent as error:
             raise Retryable(str(error)) from error  # also for a refusal: the machines are not known now
-        machines = answered(Listed, done.stdout, _shown_command(self._settings.list)).instances
+        machines = parse_answer(Listed, done.stdout, _shown_command(self._settings.list)).instances
         found = {InstanceId(machine.id): machine.instance() for machine in machines}
         if len(found) < len(machines):
             ids = [machine.id for machine in machines]
@@ -66,27 +66,27 @@ class CommandProvider:
         known = self._instance_of_token(token)
         if known is not None:
             return known
-        words = asked("launch", slot=slot_words(slot), token=token)
+        words = request_line("launch", slot=slot_words(slot), token=token)
         try:
             done = self._run_command(self._settings.launch, "launch", words, self._settings.timeout_s)
         finally:
             with self._lock:
                 self._tried[token] = time.monotonic()
         who = _shown_command(self._settings.launch)
-        made = answered(Launched, done.stdout, who).instance.instance(token)
+        made = parse_answer(Launched, done.stdout, who).instance.instance(token)
         if (made.node, made.token) != (slot.node, token):
             said = f"node {made.node!r} and token {show(made.token)!r}"
             raise Retryable(f"{who}: asked for {slot.node} with {token!r}, answered {said}")
         return made
 
     def terminate(self, instance: InstanceId) -> None:
-        words = asked("terminate", instance=instance)
+        words = request_line("terminate", instance=instance)
         self._run_command(self._settings.terminate, "terminate", words, self._settings.timeout_s)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         if self._settings.reboot is None:
             raise Permanent(f"{instance} cannot be rebooted: set provider.command.reboot to the site's command")
-        words = asked("reboot", instance=instance, token=token)
+        words = request_line("reboot", instance=instance, token=token)
         self._run_command(self._settings.reboot, "reboot", words, self._settings.timeout_s)
 
     def _instance_of_token(self, token: str) -> Instance | None:
@@ -106,7 +106,7 @@ class CommandProvider:
             done = run(argv, timeout_s=timeout_s, input=words, max_bytes=_MAX_BYTES, check=False)
         except Failed as failed:
             raise Retryable(f"{wish}: {failed}") from failed
-        if (said := refusal(done.stdout, who)) is not None:
+        if (said := parse_refusal(done.stdout, who)) is not None:
             raise said
         if done.returncode == os.EX_TEMPFAIL or done.returncode < 0:
             raise Retryable(f"{who}: {_reason(done)}")
@@ -199,7 +199,7 @@ class CommandRefusal(CommandAnswer):
 A = TypeVar("A", bound=CommandAnswer)
 
 
-def asked(action: str, **words: Any) -> bytes:
+def request_line(action: str, **words: Any) -> bytes:
     """Return the request for the program: a JSON object and an end of line."""
     return json.dumps({"version": VERSION, "action": action, **words}, separators=(",", ":")).encode() + b"\n"
 
@@ -216,7 +216,7 @@ def slot_words(slot: Slot) -> Mapping[str, Any]:
     }
 
 
-def answered(kind: type[A], text: bytes, who: str) -> A:
+def parse_answer(kind: type[A], text: bytes, who: str) -> A:
     """Return the command's answer. Raises Retryable, with the wrong field, if the answer is not valid."""
     try:
         return kind.model_validate_json(text)
@@ -227,7 +227,7 @@ def answered(kind: type[A], text: bytes, who: str) -> A:
         raise Retryable(f"{who}: {place}: {show(first['msg'])}; it printed {said} (see docs/providers.md)") from None
 
 
-def refusal(text: bytes, who: str) -> PortError | None:
+def parse_refusal(text: bytes, who: str) -> PortError | None:
     """Return the error that the command reported in its answer; None if it reported none."""
     try:
         refused = CommandRefusal.model_validate_json(text)

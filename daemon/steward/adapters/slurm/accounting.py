@@ -51,7 +51,7 @@ from steward.adapters.slurm import accounting_text as text
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import Tables
 from steward.adapters.slurm.commands import MAX_BYTES, SlurmCommands, nothing_changed
-from steward.adapters.slurm.team_rules import ours, plain
+from steward.adapters.slurm.team_rules import own_qos_name, plain
 from steward.adapters.slurm.words import settings_in, words_of
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, Association
 from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
@@ -120,7 +120,7 @@ class SlurmAccounting:
         )
 
     def set_qos(self, action: SetQos) -> None:
-        name, caps = ours(action.qos), _caps(action.caps)
+        name, caps = own_qos_name(action.qos), _caps(action.caps)
         words = [*caps, *_fields(action)]
         if words and self._modify("qos", [f"name={name}", f"description={QOS_MARK}"], words):
             return
@@ -131,7 +131,7 @@ class SlurmAccounting:
             raise team_rules.not_ours(name, described)
 
     def drop_qos(self, action: DropQos) -> None:
-        name = ours(action.qos)
+        name = own_qos_name(action.qos)
         in_force = self._commands.read("scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={name}")
         if text.jobs_of_qos(in_force, name) and (jobs := self._jobs_in(name)):
             raise Stale(f"{jobs} jobs are of QOS {name}: not deleted")
@@ -151,8 +151,8 @@ class SlurmAccounting:
 
     def set_team(self, action: SetTeam) -> None:
         account = team_rules.team(action.account)
-        drop = ",".join(sorted(map(ours, action.drop)))
-        add = ",".join([*sorted(map(ours, action.add)), *([plain(action.keep)] if action.keep else [])])
+        drop = ",".join(sorted(map(own_qos_name, action.drop)))
+        add = ",".join([*sorted(map(own_qos_name, action.add)), *([plain(action.keep)] if action.keep else [])])
         default = action.default_qos
         parts = [
             [*_caps(action.caps), *([f"qos+={add}"] if add else [])],
@@ -202,12 +202,12 @@ class SlurmAccounting:
         team_rules.may_move(job, action.qos, self._allowed_qos(job.account))
         is_rest = job.array_job_id is not None and job.array_task is None
         with contextlib.suppress(*([Stale] if is_rest else [])):
-            self._commands.write("update", f"jobid={team_rules.spelled(job)}", f"qos={','.join(action.qos)}")
+            self._commands.write("update", f"jobid={team_rules.task_argument(job)}", f"qos={','.join(action.qos)}")
 
     def mark_job(self, action: MarkJob) -> None:
         job = self._job(action.job)
         team_rules.may_mark(job, action.restart)
-        name = rules.spelled(job)
+        name = rules.job_argument(job)
         if action.priority is not None:
             self._commands.write("update", f"jobid={name}", f"priority={action.priority}")
         elif not job.is_held:
@@ -216,12 +216,14 @@ class SlurmAccounting:
     def set_node_count(self, action: SetNodeCount) -> None:
         job = self._job(action.job)
         team_rules.may_count_nodes(job, action)
-        self._commands.write("update", f"jobid={team_rules.spelled(job)}", f"numnodes={action.least}-{action.most}")
+        self._commands.write(
+            "update", f"jobid={team_rules.task_argument(job)}", f"numnodes={action.least}-{action.most}"
+        )
 
     def cancel_job(self, action: CancelJob) -> None:
         job = self._job(action.job)
         team_rules.may_cancel(job, action.restart)
-        self._commands.run("scancel", rules.spelled(job))
+        self._commands.run("scancel", rules.job_argument(job))
 
     def _job(self, id: JobId) -> Job:
         return rules.found(self._jobs({id}), id)

@@ -155,7 +155,7 @@ class CommandLineSlurm:
         rules.is_the_run(before, restart)
         parts = other_parts(before, self._jobs.parts(before.het_job_id)) if before.het_job_id else ()
         rules.may_requeue(before, parts, told_at=told_at)
-        name = rules.spelled(before)
+        name = rules.job_argument(before)
         if before.is_pending:
             # a heterogeneous job of which some parts wait: Slurm refuses those, and requeues the other parts
             with contextlib.suppress(Stale):
@@ -174,7 +174,7 @@ class CommandLineSlurm:
             self._commands.write_all([words for job, one in waiting for words in _nudge_words(job, one)])
 
     def allow_requeue(self, job: JobId) -> None:
-        self._commands.write("update", f"jobid={rules.spelled(self.job(job))}", "requeue=1")
+        self._commands.write("update", f"jobid={rules.job_argument(self.job(job))}", "requeue=1")
 
     def comment(self, job: JobId, text: str) -> None:
         told = self.job(job)
@@ -182,7 +182,9 @@ class CommandLineSlurm:
         if told.is_over:
             self._comment_record(told, whole)
             return
-        self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
+        self._commands.write(
+            "update", f"jobid={rules.job_argument(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S
+        )
 
     def _comment_record(self, job: Job, text: str) -> None:
         """Write the comment of an ended job into its record in the accounting, that of its last run."""
@@ -243,7 +245,7 @@ class CommandLineSlurm:
         except Retryable as error:
             raise Unsent(str(error)) from error
         rules.may_signal(running)
-        told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
+        told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.job_argument(running))
         # while scancel retries, a task of an array is dead and not yet requeued: its user's scancel would be lost then
         enough = _RETRYING if running.array_task is not None else ""
         self._commands.run("scancel", *told, timeout_s=_SIGNAL_S, enough=enough)
@@ -251,7 +253,7 @@ class CommandLineSlurm:
     def cancel_replica(self, job: JobId, run: JobId) -> None:
         found = self.job(job)
         rules.may_cancel_replica(found, run)
-        self._commands.run("scancel", rules.spelled(found))
+        self._commands.run("scancel", rules.job_argument(found))
 
     def reservations(self) -> Mapping[str, Reservation]:
         found = reservations.reservations(self._commands.read("scontrol", "--oneliner", "show", "reservations"))
@@ -285,7 +287,7 @@ class CommandLineSlurm:
         rules.may_signal(running)
         limit = rules.limit_minutes(running, limit_s, self._longest_minutes(running.partition))
         if limit is not None:
-            self._commands.write("update", f"jobid={rules.spelled(running)}", f"timelimit={limit}")
+            self._commands.write("update", f"jobid={rules.job_argument(running)}", f"timelimit={limit}")
 
     def _longest_minutes(self, partition: str) -> int | None:
         """Return MaxTime of a partition in minutes; None if it has none."""
@@ -301,7 +303,7 @@ class CommandLineSlurm:
     def set_nice(self, job: JobId, nice: int) -> None:
         known = self.job(job)
         rules.may_set_nice(known)
-        self._commands.write("update", f"jobid={rules.spelled(known)}", f"nice={nice}")
+        self._commands.write("update", f"jobid={rules.job_argument(known)}", f"nice={nice}")
 
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         """Make the reservation, or change it if it exists: Slurm then frees and takes the nodes that differ."""
@@ -329,7 +331,7 @@ class CommandLineSlurm:
             self._commands.write("delete", f"reservation={reservations.kept(name)}")
 
     def release(self, name: str) -> None:
-        reservations.ours(name)
+        reservations.own_reservation(name)
         if any(job.partition == name and not job.is_over for job in self.jobs().values()):
             self._commands.run("scancel", f"--partition={name}")
         for kind in ("partitionname", "reservation"):
@@ -360,7 +362,7 @@ def _own_user() -> str:
 
 def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:
     """Return the commands of a nudge."""
-    name = rules.spelled(waiting)
+    name = rules.job_argument(waiting)
     update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", _start_words(nudge.delay_s))
     return [update, ("release", name)] if nudge.release else [update]
 

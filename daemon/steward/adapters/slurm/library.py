@@ -14,7 +14,7 @@ from pathlib import Path
 from steward.adapters.process import show
 from steward.adapters.slurm import record_form
 from steward.adapters.slurm.helper import Helper
-from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Garbled, RecordForm, Told
+from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Garbled, RecordForm, RecordLines
 from steward.model.ids import JobId, NodeName
 
 MOST = 32
@@ -54,35 +54,35 @@ class Library:
             return NOT_BUILT
         return next((f"steward-slurm failed: {each.trouble}" for each in (self._few, self._all) if each.trouble), "")
 
-    def nodes(self, stamp: str = NOTHING) -> Told | None:
+    def nodes(self, stamp: str = NOTHING) -> RecordLines | None:
         """Read all nodes; without lines if none changed since the answer with this stamp."""
         return self._ask(self._all, "nodes", NODE, stamp)
 
-    def node(self, names: Collection[NodeName]) -> Told | None:
+    def node(self, names: Collection[NodeName]) -> RecordLines | None:
         """Read exactly these nodes, without those that Slurm does not have."""
         return self._ask(self._few, "node", NODE, *names)
 
-    def jobs(self, stamp: str = NOTHING) -> Told | None:
+    def jobs(self, stamp: str = NOTHING) -> RecordLines | None:
         """Read all jobs; without lines if none changed since the answer with this stamp."""
         return self._ask(self._all, "jobs", JOB, stamp)
 
-    def job(self, ids: Collection[JobId]) -> Told | None:
+    def job(self, ids: Collection[JobId]) -> RecordLines | None:
         """Read exactly these jobs, without those that Slurm does not hold."""
         return self._ask(self._few, "job", JOB, *map(str, ids))
 
-    def parts(self, leader: JobId) -> Told | None:
+    def parts(self, leader: JobId) -> RecordLines | None:
         """Read all parts of a heterogeneous job."""
         return self._ask(self._few, "parts", JOB, str(leader))
 
-    def on(self, names: Collection[NodeName]) -> Told | None:
+    def on(self, names: Collection[NodeName]) -> RecordLines | None:
         """Read the jobs that have one of these nodes and are not over."""
         return self._ask(self._few, "on", JOB, *names)
 
-    def partitions(self) -> Told | None:
+    def partitions(self) -> RecordLines | None:
         """Read all partitions."""
         return self._ask(self._few, "partitions", PARTITION)
 
-    def gres(self) -> Told | None:
+    def gres(self) -> RecordLines | None:
         """Read the GRES in use on each node that has GRES."""
         return self._ask(self._all, "gres", GRES)
 
@@ -91,12 +91,12 @@ class Library:
         for each in (self._few, self._all):
             each.close()
 
-    def _ask(self, helper: Helper, kind: str, form: RecordForm, *words: str) -> Told | None:
+    def _ask(self, helper: Helper, kind: str, form: RecordForm, *words: str) -> RecordLines | None:
         """Ask one of the processes; None without a good answer."""
 
-        def read(got: bytes) -> Told:
+        def read(got: bytes) -> RecordLines:
             try:
-                found = record_form.told(got, kind, form)
+                found = record_form.split_answer(got, kind, form)
             except Garbled as error:
                 raise OSError(str(error)) from error
             if found is None:

@@ -100,7 +100,7 @@ def _partition(line: str, loaded: float, nodes_of: NodesOf) -> Partition:
 
 def of_record(line: str, nodes_of: NodesOf) -> Partition:
     """Return the partition of a record of steward-slurm. Raises Garbled."""
-    of = {name: record_form.text(each) for name, each in PARTITION.read(line).items()}
+    of = {name: record_form.unescaped(each) for name, each in PARTITION.read(line).items()}
     return Partition(
         name=of["name"],
         state=_STATES.get(of["state"], PartitionState.UNKNOWN),

@@ -14,7 +14,7 @@ from steward.adapters.process import show
 from steward.adapters.slurm import narrow, records, text_jobs
 from steward.adapters.slurm.commands import SlurmCommands
 from steward.adapters.slurm.library import MOST, NOTHING, Library
-from steward.adapters.slurm.record_form import Told
+from steward.adapters.slurm.record_form import RecordLines
 from steward.adapters.slurm.text_jobs import Format, Merged, Short
 from steward.adapters.slurm.text_nodes import Odd
 from steward.adapters.slurm.words import is_node, node_list
@@ -145,7 +145,7 @@ class JobReader:
         there = self._jobs_of(self._library.on(on)) if on and named is not None else {}
         return None if named is None or there is None else narrow.of_jobs({**named, **there}, ids, on)
 
-    def _jobs_of(self, told: Told | None) -> dict[JobId, Job] | None:
+    def _jobs_of(self, told: RecordLines | None) -> dict[JobId, Job] | None:
         """Return the jobs of an answer; None if there is none, or one job is unreadable."""
         if told is None or told.lines is None:
             return None

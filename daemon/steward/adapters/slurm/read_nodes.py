@@ -9,7 +9,7 @@ from steward.adapters.process import show
 from steward.adapters.slurm import narrow, records, text_nodes
 from steward.adapters.slurm.commands import SlurmCommands
 from steward.adapters.slurm.library import MOST, NOTHING, Library
-from steward.adapters.slurm.record_form import Garbled, Told
+from steward.adapters.slurm.record_form import Garbled, RecordLines
 from steward.adapters.slurm.words import is_node, node_lists
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
@@ -85,7 +85,7 @@ class NodeReader:
         self._last = _Last(told.stamp, found, now) if told and found else None
         return found or None
 
-    def _nodes_of(self, told: Told | None) -> dict[NodeName, Node] | None:
+    def _nodes_of(self, told: RecordLines | None) -> dict[NodeName, Node] | None:
         """Return the nodes of an answer; None if there is none, or one node is unreadable."""
         if told is None or told.lines is None:
             return None

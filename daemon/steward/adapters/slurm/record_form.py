@@ -72,7 +72,7 @@ GRES = RecordForm({
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RecordLines:
     """One answer. `stamp` goes with the next question, for changes since; `lines` is None if nothing changed."""
 
     stamp: str
@@ -87,7 +87,7 @@ def is_whole(got: bytes | bytearray) -> bool:
     return bool(head[3]) or len(got) >= head.end() + int(head[5])
 
 
-def told(got: bytes, kind: str, form: RecordForm) -> Told | None:
+def split_answer(got: bytes, kind: str, form: RecordForm) -> RecordLines | None:
     """Return an answer as lines; None if Slurm did not answer the program (`no ...`). Raises Garbled."""
     if got.startswith(b"no ") and got.endswith(b"\n"):
         return None
@@ -100,7 +100,7 @@ def told(got: bytes, kind: str, form: RecordForm) -> Told | None:
     if head[3]:
         if rest or stamp == "-":
             raise Garbled("an answer without records has some")
-        return Told(stamp=stamp, lines=None)
+        return RecordLines(stamp=stamp, lines=None)
     if head[6] != form.names:
         raise Garbled(f"steward-slurm tells of other fields than this Steward reads: {head[6][:200]!r}")
     if len(rest) != int(head[5]) or (rest and not rest.endswith(b"\n")) or not rest.isascii():
@@ -109,10 +109,10 @@ def told(got: bytes, kind: str, form: RecordForm) -> Told | None:
     lines.pop()
     if len(lines) != int(head[4]):
         raise Garbled(f"an answer of {len(lines)} records says that it has {int(head[4])}")
-    return Told(stamp=stamp, lines=lines)
+    return RecordLines(stamp=stamp, lines=lines)
 
 
-def text(escaped: str) -> str:
+def unescaped(escaped: str) -> str:
     """Return the text of a field. Bytes that are no UTF-8 become U+FFFD."""
     if "\\" not in escaped:
         return escaped

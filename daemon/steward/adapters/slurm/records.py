@@ -37,30 +37,30 @@ _NO_EXTRA: dict[str, str] = {}
 def node_of(line: str) -> Node:
     """Return the node of a record of steward-slurm. Raises Garbled."""
     of = NODE.read(line)
-    name = record_form.text(of["name"])
+    name = record_form.unescaped(of["name"])
     base, flags = _node_words(of["state"])
     return Node(
         name=NodeName(name),
         base=base,
         flags=flags,
         reason=_reason_of(of) if of["reason"] and out_of_service(base, flags) else None,
-        partitions=partitions_of(record_form.text(of["partitions"])),
-        features=words_in(record_form.text(of["features"])),
-        active_features=words_in(record_form.text(of["active_features"] or of["features"])),
-        address=record_form.text(of["address"]),
+        partitions=partitions_of(record_form.unescaped(of["partitions"])),
+        features=words_in(record_form.unescaped(of["features"])),
+        active_features=words_in(record_form.unescaped(of["active_features"] or of["features"])),
+        address=record_form.unescaped(of["address"]),
         port=int(of["port"] or 0),
         cpus=int(of["cpus"] or 0),
         memory_mb=int(of["memory_mb"]),
-        gres=intern(record_form.text(of["gres"])),
+        gres=intern(record_form.unescaped(of["gres"])),
         boot_time=_seconds(of["boot_time"]),
         slurmd_started=_seconds(of["slurmd_started"]),
         responding="NOT_RESPONDING" not in flags,
-        extra=extra(name, record_form.text(of["hostname"])),
+        extra=extra(name, record_form.unescaped(of["hostname"])),
     )
 
 
 def _reason_of(of: Mapping[str, str]) -> Reason:
-    text, user = record_form.text(of["reason"]), record_form.text(of["reason_user"])
+    text, user = record_form.unescaped(of["reason"]), record_form.unescaped(of["reason_user"])
     return Reason(text=text, user=user, at=float(of["reason_at"] or 0))
 
 
@@ -68,22 +68,22 @@ def job_of(line: str) -> Job:
     """Return the job of a record of steward-slurm. Raises Garbled, or Retryable for a bad list of nodes."""
     of = JOB.read(line)
     state, flags = job_state(*of["state"].split("+"))
-    nodes = expand(record_form.text(of["nodes"]))
+    nodes = expand(record_form.unescaped(of["nodes"]))
     array, task = _array_of(of)
     return Job(
         id=JobId(int(of["id"])),
-        name=record_form.text(of["name"]),
+        name=record_form.unescaped(of["name"]),
         state=state,
         user_id=int(of["user_id"]),
         flags=flags,
-        reason=hold_reason(record_form.text(of["reason"]), record_form.text(of["described"])),
+        reason=hold_reason(record_form.unescaped(of["reason"]), record_form.unescaped(of["described"])),
         nodes=nodes,
-        batch_host=NodeName(record_form.text(of["batch_host"])) if of["batch_host"] else None,
+        batch_host=NodeName(record_form.unescaped(of["batch_host"])) if of["batch_host"] else None,
         is_batch=of["is_batch"] == "1",
         restarts=int(of["restarts"]),
         requeue=of["requeue"] == "1",
         exit_status=int(of["exit_status"] or 0) & ~CORE_DUMPED,
-        excluded=expand_users(record_form.text(of["excluded"])),
+        excluded=expand_users(record_form.unescaped(of["excluded"])),
         array_job_id=array,
         array_task=task,
         het_job_id=JobId(int(of["het_job_id"])) if of["het_job_id"] not in ("", "0") else None,
@@ -94,7 +94,7 @@ def job_of(line: str) -> Job:
         eligible=_seconds(of["eligible"]),
         started=_seconds(of["started"]),
         ended=_seconds(of["ended"]) if state in OVER else None,
-        admin_comment=record_form.text(of["admin_comment"]),
+        admin_comment=record_form.unescaped(of["admin_comment"]),
         qos=_interned(of["qos"]),
         time_limit_s=int(of["limit_minutes"]) * 60.0 if of["limit_minutes"] else None,
         reservation=_interned(of["reservation"]),
@@ -133,16 +133,16 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
         "requested": _interned(of["requested"]),
         "allocated": _interned(of["allocated"]) if has else "",
         "preempted": _seconds(of["preempted"]) if has else None,
-        "comment": record_form.text(of["comment"]),
+        "comment": record_form.unescaped(of["comment"]),
         "most_nodes": most_nodes(int(of["most_nodes"] or 0), int(of["node_count"] or 0), is_total=total),
-        "node_sizes": record_form.text(of["node_sizes"]),
+        "node_sizes": record_form.unescaped(of["node_sizes"]),
         "is_total": total,
-        "required": expand_users(record_form.text(of["required"])),
+        "required": expand_users(record_form.unescaped(of["required"])),
         "features": _interned(of["features"]),
         "exclusive": of["exclusive"] == "1",
         "memory_per_cpu": of["memory_per_cpu"] == "1",
-        "unavailable": unavailable(record_form.text(of["described"])),
-        "planned": frozenset() if has else expand(record_form.text(of["planned"])),
+        "unavailable": unavailable(record_form.unescaped(of["described"])),
+        "planned": frozenset() if has else expand(record_form.unescaped(of["planned"])),
         "waiting_tasks": count_tasks(of["array_tasks"]),
         "most_tasks": tasks_at_once(of["array_tasks"]),
     }
@@ -165,7 +165,7 @@ def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
 
 def _interned(escaped: str) -> str:
     """Return a text that many records have, kept once in memory."""
-    return intern(record_form.text(escaped))
+    return intern(record_form.unescaped(escaped))
 
 
 def _seconds(text: str) -> float | None:
@@ -203,7 +203,9 @@ def gres_used(lines: Iterable[str]) -> dict[NodeName, str]:
     """Return the used GRES of each node from steward-slurm's records, without unused ones. Raises Garbled."""
     told = (GRES.read(line) for line in lines)
     return {
-        NodeName(record_form.text(of["name"])): used for of in told if (used := in_use(record_form.text(of["used"])))
+        NodeName(record_form.unescaped(of["name"])): used
+        for of in told
+        if (used := in_use(record_form.unescaped(of["used"])))
     }
 
 

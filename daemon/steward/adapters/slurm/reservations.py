@@ -64,7 +64,7 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def ours(name: str) -> str:
+def own_reservation(name: str) -> str:
     """Return the name of a deep check's reservation.
 
     Raises Permanent for a name that is not ours to make or release.
@@ -93,7 +93,7 @@ def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
     """Return the words after `scontrol create` for a deep check."""
-    return _reservation_words(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
+    return _reservation_words(own_reservation(name), nodes, seconds, user, "ignore_jobs,overlap")
 
 
 def _reservation_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
@@ -120,13 +120,19 @@ def _minutes(seconds: float) -> int:
 
 def partition_words(name: str, nodes: Sequence[NodeName]) -> tuple[str, ...]:
     """Return the words after `scontrol create` for a partition of this deep check alone, whatever gates are closed."""
-    return (f"partitionname={ours(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
+    return (f"partitionname={own_reservation(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
 
 
 def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: str) -> tuple[str, ...]:
     """Return `sbatch` for a script on its standard input, without our own environment."""
     return (
-        *("sbatch", "--parsable", f"--job-name={ours(name)}", f"--partition={name}", f"--reservation={name}"),
+        *(
+            "sbatch",
+            "--parsable",
+            f"--job-name={own_reservation(name)}",
+            f"--partition={name}",
+            f"--reservation={name}",
+        ),
         *(f"--nodelist={node_list(nodes)}", f"--nodes={len(nodes)}", "--ntasks-per-node=1", "--exclusive", "--mem=0"),
         *("--no-requeue", f"--time={_minutes(seconds)}", "--export=NIL", "--chdir=/"),
         *(f"--output={output}", f"--error={output}"),

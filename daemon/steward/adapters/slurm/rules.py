@@ -105,7 +105,7 @@ def new_comment(job: Job, text: str) -> str:
         raise Permanent(f"not a comment of ours: {show(text)}")
     if job.is_completing:
         raise Retryable(f"job {job.id} still cleans up")
-    return comment.with_ours(job.admin_comment, text)
+    return comment.with_own_part(job.admin_comment, text)
 
 
 def may_signal(job: Job) -> None:
@@ -195,7 +195,7 @@ def may_drop(gone: Set[str], jobs: Mapping[JobId, Job]) -> None:
             raise Stale(f"partition {min(left)} still has job {job.id}: it stays")
 
 
-def spelled(job: Job) -> str:
+def job_argument(job: Job) -> str:
     """Return the id by which Slurm takes exactly this job.
 
     The last task of an array has the array's own id, and Slurm takes that id for all tasks: tasks are named by array

@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,199}")
 _TRES = re.compile(r"[a-z]+(/[A-Za-z0-9_.:-]+)?")
 
 
-def ours(qos: str) -> str:
+def own_qos_name(qos: str) -> str:
     """Return the name of a QOS of ours. Raise Permanent for any other."""
     if not _OURS.fullmatch(qos):
         raise Permanent(f"not a QOS of ours: '{show(qos)}'")
@@ -92,9 +92,9 @@ def may_cancel(job: Job, restart: int) -> None:
     rules.may_signal(job)
 
 
-def spelled(job: Job) -> str:
+def task_argument(job: Job) -> str:
     """Return the job's id for a command, as `rules.spelled`, but the array's id for its pending rest."""
     if job.array_job_id is not None and job.array_task is None:
         # Slurm leaves running tasks as they are
         return str(job.array_job_id)
-    return rules.spelled(job)
+    return rules.job_argument(job)

@@ -6,7 +6,7 @@ Two orders go to the agent of the base's batch host (resize, submit); the agent 
 from dataclasses import dataclass
 from typing import Annotated
 
-from steward.adapters.codec import FrameCodec, text
+from steward.adapters.codec import FrameCodec, text_field
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.agent_action import ResizeRun, SubmitReplica
 from steward.model.bounds import Seconds
@@ -42,7 +42,7 @@ def elastic_order_frame(order: ResizeRun | SubmitReplica) -> Frame:
 
 def elastic_order_of(frame: Frame, node: NodeName) -> ResizeRun | SubmitReplica:
     """Return the order in a frame to the agent of `node`. Raises Malformed."""
-    match text(frame, "order", 16):
+    match text_field(frame, "order", 16):
         case "resize":
             return _RESIZE.read(frame, key=UNSENT, node=node)
         case "submit":

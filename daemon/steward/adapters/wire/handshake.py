@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steward.adapters.codec import number, text, whole
+from steward.adapters.codec import int_field, number_field, text_field
 from steward.adapters.wire.frames import (
     MAX_FRAME,
     REFUSES,
@@ -78,7 +78,7 @@ class Terms:
     warning: str = ""
 
 
-def until_beat(wait_s: float, head_now: float) -> float:
+def seconds_to_next_beat(wait_s: float, head_now: float) -> float:
     """Return the time until the next heartbeat: about `wait_s`, so that all agents send at the same quarter seconds."""
     # A heartbeat that comes alone wakes the head's process; those that come together share that cost (measured: a bare
     # server needs 167 us for each one by one, 46 us in tenths of a second).
@@ -287,7 +287,7 @@ async def greet_head(
         if len(key) not in (0, _KEY_BYTES):
             raise Malformed(f"a key of {len(key)} bytes")
         if "key" in frame:
-            key = (await sealer.carried(text(frame, "key", 4096)))[1]
+            key = (await sealer.carried(text_field(frame, "key", 4096)))[1]
         seals = Seals(sealer, PeerRole.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
         channel = Channel(reader, writer, seals)
         for opted in older:
@@ -370,7 +370,7 @@ async def _proved(sealer: Sealer, frame: Frame, role: PeerRole, peer_nonce: str)
 
 
 def _nonce(frame: Frame) -> str:
-    nonce = text(frame, "nonce", 32)
+    nonce = text_field(frame, "nonce", 32)
     if len(nonce) != 32:
         raise Malformed("a nonce has 32 characters")
     return nonce
@@ -378,7 +378,7 @@ def _nonce(frame: Frame) -> str:
 
 def _waits(frame: Frame, key: str, usual_s: float) -> float:
     """Return how long the agent waits for its welcome in all; the usual time if the peer does not say."""
-    return max(min(number(frame, key), WAIT_S), usual_s) if key in frame else usual_s
+    return max(min(number_field(frame, key), WAIT_S), usual_s) if key in frame else usual_s
 
 
 def _hello_frame(hello: Hello, nonce: str) -> Frame:
@@ -398,14 +398,16 @@ def _hello_frame(hello: Hello, nonce: str) -> Frame:
 
 
 def _hello_of(frame: Frame) -> Hello:
-    version = whole(frame, "v")
+    version = int_field(frame, "v")
     if version != PROTOCOL:
         raise Malformed(f"an agent speaks protocol {version}, this head speaks {PROTOCOL}: install the same release")
-    incarnation = Incarnation(instance=InstanceId(text(frame, "instance")), boot=BootId(text(frame, "boot")))
+    incarnation = Incarnation(
+        instance=InstanceId(text_field(frame, "instance")), boot=BootId(text_field(frame, "boot"))
+    )
     return Hello(
-        node=NodeName(text(frame, "node", 64)),
+        node=NodeName(text_field(frame, "node", 64)),
         incarnation=incarnation,
-        version=text(frame, "version", 32),
+        version=text_field(frame, "version", 32),
         opted=opted_list(frame),
         pongs=frame.get("pongs") is True and frame.get("beats") == _BEATS,
     )
@@ -424,9 +426,9 @@ def _terms_frame(terms: Terms) -> Frame:
 
 def _terms_of(frame: Frame) -> Terms:
     terms = Terms(
-        interval_s=number(frame, "interval"),
-        late_after_s=number(frame, "late_after"),
-        now=number(frame, "now"),
+        interval_s=number_field(frame, "interval"),
+        late_after_s=number_field(frame, "late_after"),
+        now=number_field(frame, "now"),
         defaults=defaults_of(frame),
         warning=printable(str(frame.get("warning", "")), _MAX_WARNING),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from steward.adapters.codec import FrameCodec, each, items, text
+from steward.adapters.codec import FrameCodec, list_field, readable_records, text_field
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.messages import mode_of, record_of
 from steward.model.ask import Ask
@@ -61,7 +61,7 @@ def exits_frame(exits: Iterable[TaskExit], now: float) -> Frame:
 
 def exits_of(frame: Frame, node: NodeName, now: float) -> tuple[TaskExit, ...]:
     """Return the exits in the frame, with times by the clock of `now`. Raises Malformed."""
-    return each(frame, "exits", MAX_EXITS, lambda one: _EXIT.read(one, now, node=node))
+    return readable_records(frame, "exits", MAX_EXITS, lambda one: _EXIT.read(one, now, node=node))
 
 
 def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
@@ -71,7 +71,7 @@ def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
 
 def progress_of(frame: Frame, node: NodeName, now: float) -> tuple[Progress, ...]:
     """Return the progress in the frame, with times by the clock of `now`. Raises Malformed."""
-    return each(frame, "jobs", MAX_JOBS, lambda one: _PROGRESS.read(one, now, node=node, at=now))
+    return readable_records(frame, "jobs", MAX_JOBS, lambda one: _PROGRESS.read(one, now, node=node, at=now))
 
 
 def facts_wanted_frame(job: JobId) -> Frame:
@@ -105,15 +105,15 @@ def defaults_records(defaults: Iterable[SiteDefault]) -> list[dict[str, str]]:
 
 def defaults_of(frame: Frame) -> tuple[SiteDefault, ...]:
     """Return the site's defaults in the head's welcome. Raises Malformed."""
-    return tuple(_default_of(value) for value in items(frame, "defaults", MAX_DEFAULTS))
+    return tuple(_default_of(value) for value in list_field(frame, "defaults", MAX_DEFAULTS))
 
 
 def _default_of(value: object) -> SiteDefault:
     record = record_of(value)
     return SiteDefault(
-        partition=text(record, "partition", _MAX_WORD),
-        account=text(record, "account", _MAX_WORD),
-        qos=text(record, "qos", _MAX_WORD),
+        partition=text_field(record, "partition", _MAX_WORD),
+        account=text_field(record, "account", _MAX_WORD),
+        qos=text_field(record, "qos", _MAX_WORD),
         mode=mode_of(record),
     )
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from steward.adapters.codec import FrameCodec, each, items, text, whole
+from steward.adapters.codec import FrameCodec, int_field, list_field, readable_records, text_field
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.ask import Answer, OptedIn
 from steward.model.bounds import Called, MaxLen, Node
@@ -49,7 +49,7 @@ def record_of(value: object) -> Mapping[str, Any]:
 def mode_of(frame: Mapping[str, Any]) -> ResumeMode:
     """Return the field `mode`. Raises Malformed."""
     try:
-        return ResumeMode.parse(text(frame, "mode", MAX_TEXT))
+        return ResumeMode.parse(text_field(frame, "mode", MAX_TEXT))
     except ValueError as error:
         raise Malformed(str(error)) from None
 
@@ -65,7 +65,7 @@ def opted_of(value: object) -> OptedIn:
 
 def opted_list(frame: Frame) -> tuple[OptedIn, ...]:
     """Return the jobs of a `hello` or an `opted` frame (key "opted"). Raises Malformed."""
-    return each(frame, "opted", MAX_OPTED, opted_of)
+    return readable_records(frame, "opted", MAX_OPTED, opted_of)
 
 
 def finding_record(finding: Finding) -> Frame:
@@ -111,19 +111,21 @@ def report_of(frame: Frame) -> Report:
         raise Malformed(f"versions has more than {MAX_CHECKS} entries")
     passed = _names(frame, "passed", MAX_CHECKS)
     return Report(
-        findings=each(frame, "findings", MAX_FINDINGS, finding_of),
+        findings=readable_records(frame, "findings", MAX_FINDINGS, finding_of),
         passed=_shared(frozenset(passed)),
         passed_since=_since(frame, passed),
         skipped=_shared(frozenset(_names(frame, "skipped", MAX_CHECKS))),
         hardware=tuple(_names(frame, "hardware", MAX_HARDWARE)),
-        versions=_mapping(tuple((sys.intern(_name(check)), text(versions, check, MAX_NAME)) for check in versions)),
-        checked=None if frame.get("checked") is None else text(frame, "checked"),
+        versions=_mapping(
+            tuple((sys.intern(_name(check)), text_field(versions, check, MAX_NAME)) for check in versions)
+        ),
+        checked=None if frame.get("checked") is None else text_field(frame, "checked"),
     )
 
 
 def _since(frame: Frame, passed: list[str]) -> tuple[int, ...]:
     """Return since when each passed check passes, in order of names; empty without times. Raises Malformed."""
-    times = [whole({"passed_since": at}, "passed_since") for at in items(frame, "passed_since", MAX_CHECKS)]
+    times = [int_field({"passed_since": at}, "passed_since") for at in list_field(frame, "passed_since", MAX_CHECKS)]
     if times and len(times) != len(passed):
         raise Malformed(f"passed_since has {len(times)} entries for {len(passed)} checks")
     equal: dict[int, int] = {}  # most checks of a node began to pass at the same time: equal times share one object
@@ -145,11 +147,11 @@ def _mapping(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 def _names(frame: Frame, key: str, limit: int) -> list[str]:
     """Return the names in a list field, interned: thousands of agents name the same checks. Raises Malformed."""
-    return [sys.intern(_name(value)) for value in items(frame, key, limit)]
+    return [sys.intern(_name(value)) for value in list_field(frame, key, limit)]
 
 
 def _name(value: object) -> str:
-    return text({"name": value}, "name", MAX_NAME)
+    return text_field({"name": value}, "name", MAX_NAME)
 
 
 def answer_frame(ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> Frame:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from steward.adapters.offload import Threads
-from steward.model.text import shown
+from steward.model.text import repr_line
 from steward.ports import MungePort, Permanent, WrongClock
 
 MUNGE_TIMEOUT_S = 2.0
@@ -158,7 +158,7 @@ class Seals:
     async def open(self, frame: Mapping[str, Any]) -> dict[str, Any]:
         """Return the frame without its seal. Raises Permanent if it is not the peer's next one on this connection."""
         if frame.get("seq") != self._received + 1:
-            raise Permanent(f"frame {shown(frame.get('seq'))} came where frame {self._received + 1} was due")
+            raise Permanent(f"frame {repr_line(frame.get('seq'))} came where frame {self._received + 1} was due")
         await self._sealer.verify(frame.get("cred"), digest(frame, self._role.other, *self._nonces))
         self._received += 1
         return {key: value for key, value in frame.items() if key not in ("seq", "cred")}

@@ -11,7 +11,7 @@ from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine
 from steward.model.ask import Answer, AskKind
-from steward.model.bounds import Count, Folded, Given, Job, Sparse, Step, StepNumber, Task, Uid, WaitStatus
+from steward.model.bounds import Count, Folded, Given, Job, Sparse, StepName, StepNumber, Task, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import NodeName
 from steward.model.resume_mode import Mode
@@ -57,7 +57,7 @@ class ExitLine:
     """A line of slurmstepd: a task of an opted-in job ended badly. `status` is a raw wait status."""
 
     job: Job
-    step: Step
+    step: StepName
     restart: Count
     task: Task
     status: WaitStatus
@@ -79,7 +79,7 @@ class AskLine:
 
     kind: AskKind
     job: Job
-    step: Step
+    step: StepName
     uid: Uid
     mode: Mode
     attempt: Count

@@ -105,7 +105,7 @@ def _served_part(document: Document) -> Document:
     return {
         "metadata": document["metadata"],
         "operations": operations,
-        "shapes": {name: relaxed(name, shapes[name]) for name in _reached(shapes, [*roots, *errors])},
+        "shapes": {name: with_override(name, shapes[name]) for name in _reached(shapes, [*roots, *errors])},
     }
 
 
@@ -163,7 +163,7 @@ OVERRIDES: Mapping[str, Override] = MappingProxyType(
 )
 
 
-def relaxed(name: str, shape: Document) -> Document:
+def with_override(name: str, shape: Document) -> Document:
     """Return the shape with its override, if there is one."""
     override = OVERRIDES.get(name)
     if override is None:

@@ -11,7 +11,7 @@ from steward.api.operations.paging import Key, between, page
 from steward.api.operations.sight import Json, Members, Sight, node_id, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.deep import DeepRun
 from steward.model.group import Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
@@ -163,9 +163,9 @@ def _word(slot: SlotRecord, group: Group, case: Case | None, run: DeepRun | None
 
 def _word_of_repair(case: Case | None) -> str:
     """Return the status of a node in service: Running while it is only suspected, Failure while a person must act."""
-    if case is None or case.step is Step.SUSPECT:
+    if case is None or case.step is CaseStep.SUSPECT:
         return "Running"
-    return "Failure" if case.step is Step.HELD else "Pending"
+    return "Failure" if case.step is CaseStep.HELD else "Pending"
 
 
 def _repair(case: Case) -> str:

@@ -10,7 +10,7 @@ from steward.api.page.charts import SizeBar, size_bars
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import Place, place
 from steward.api.quota_pages import quotas_page, team_page
-from steward.api.views import natural, status_view
+from steward.api.views import natural_sort_key, status_view
 from steward.model.elastic import ElasticRun
 from steward.model.ids import JobId
 from steward.model.partition import Gate
@@ -70,7 +70,9 @@ def group(look: Look, asked: PageRequest) -> OneGroup:
     found = next((one for one in _groups(look) if one["name"] == name), None)
     if found is None:
         raise HTTPException(404, f"{printable(name, 100)} is not an instance group of this cluster")
-    slots = sorted((slot for slot in memory.slots.values() if slot.group == name), key=lambda slot: natural(slot.node))
+    slots = sorted(
+        (slot for slot in memory.slots.values() if slot.group == name), key=lambda slot: natural_sort_key(slot.node)
+    )
     known = [slot.node for slot in slots if slot.node in snapshot.seen.nodes]
     return OneGroup(
         group=found,

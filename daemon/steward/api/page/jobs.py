@@ -10,7 +10,7 @@ from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import NodeRow, rows
 from steward.api.report_pages import run_view
 from steward.api.user_names import user_name
-from steward.api.views import in_order, natural, nodes_of
+from steward.api.views import in_order, natural_sort_key, nodes_of
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -112,7 +112,7 @@ def job(look: Look, asked: PageRequest) -> OneJob:
     known, mem = look.job(id), snapshot.memory.jobs.get(id)
     mine = row(mem, look) if mem else None
     on = mine.nodes if mine else known.nodes if known else frozenset[NodeName]()
-    nodes = [name for name in sorted(on, key=natural) if name in snapshot.seen.nodes]
+    nodes = [name for name in sorted(on, key=natural_sort_key) if name in snapshot.seen.nodes]
     uid = mem.uid if mem else known.user_id if known else None
     return OneJob(
         id=id,

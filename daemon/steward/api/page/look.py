@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from steward.api.source import Source
-from steward.api.views import natural
+from steward.api.views import natural_sort_key
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.text import one_line
@@ -127,7 +127,7 @@ class Look:
             if title is None:
                 title = titles[node.partitions] = ", ".join(sorted(node.partitions)) or "no partition"
             found[title].append(name)
-        return dict(sorted(found.items(), key=lambda one: natural(one[0])))
+        return dict(sorted(found.items(), key=lambda one: natural_sort_key(one[0])))
 
     @cached_property
     def jobs_on(self) -> Mapping[NodeName, tuple[Job, ...]]:

@@ -15,7 +15,7 @@ from steward.api.page.charts import ChartLane, day_of_node
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.words import SIGNS, URGENCY, css
 from steward.api.user_names import user_name
-from steward.api.views import natural, views_of
+from steward.api.views import natural_sort_key, views_of
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
@@ -156,7 +156,7 @@ def _in_order(names: frozenset[NodeName]) -> tuple[tuple[NodeName, ...], str]:
         order = ()
     if len(order) == len(names) and names.issuperset(order):
         return order, folded
-    return tuple(sorted(names, key=natural)), _NONE
+    return tuple(sorted(names, key=natural_sort_key)), _NONE
 
 
 def _named(name: NodeName, word: Word, node: Node) -> str:
@@ -169,7 +169,7 @@ def _named(name: NodeName, word: Word, node: Node) -> str:
 
 def nodes(look: Look, asked: PageRequest) -> NodesPage:
     """Return the nodes that match, the most urgent first."""
-    found = sorted(_chosen(look, asked), key=lambda name: (_urgency(name, look), natural(name)))
+    found = sorted(_chosen(look, asked), key=lambda name: (_urgency(name, look), natural_sort_key(name)))
     return NodesPage(
         nodes=Paged.of(found, asked).map(lambda name: _row(name, look)),
         legend=legend(look),

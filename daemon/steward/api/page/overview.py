@@ -11,7 +11,7 @@ from steward.api.page.jobs import row as job_row
 from steward.api.page.look import Look, PageRequest
 from steward.api.page.nodes import WRONG, Legend, Place, legend, place
 from steward.api.page.words import URGENCY
-from steward.api.views import in_order, natural, status_view
+from steward.api.views import in_order, natural_sort_key, status_view
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.group import GroupStatus
@@ -132,7 +132,7 @@ def _box(id: str, title: str, parts: Sequence[tuple[Sequence[T], Callable[[T], L
 def _wrong(look: Look) -> Box:
     incidents = [one for one in look.snapshot.memory.incidents.values() if one.over is None]
     nodes = [name for name, said in look.verdicts.items() if said.word in _NEEDS_LOOK]
-    nodes.sort(key=lambda name: (URGENCY[look.verdicts[name].word], natural(name)))
+    nodes.sort(key=lambda name: (URGENCY[look.verdicts[name].word], natural_sort_key(name)))
     parts: list[tuple[Sequence[Any], Callable[[Any], Line]]] = [
         (
             incidents,
@@ -170,10 +170,10 @@ def _waiting(look: Look, breakers: Sequence[Json]) -> Box:
         for name, said in look.verdicts.items()
         if said.word is Word.HELD and name not in {case.node for case in cases}
     ]
-    foreign = sorted((name for name, said in look.verdicts.items() if said.word is Word.FOREIGN), key=natural)
+    foreign = sorted((name for name, said in look.verdicts.items() if said.word is Word.FOREIGN), key=natural_sort_key)
     parts: list[tuple[Sequence[Any], Callable[[Any], Line]]] = [
         (cases, lambda case: _of_case(case, _for_person(case, look))),
-        (sorted(orphans, key=natural), lambda name: _of_node(name, look)),
+        (sorted(orphans, key=natural_sort_key), lambda name: _of_node(name, look)),
         (breakers, lambda one: _line("/incidents", one["scope"], "breaker tripped", one["tripped"], one["now"])),
         (foreign, lambda name: _of_node(name, look)),
     ]

@@ -10,7 +10,7 @@ from steward.api.events import EventChoice, choose_events
 from steward.api.explain_pages import job_number
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import NodeRow, Place, place, rows
-from steward.api.views import breakers_view, natural, plan_view
+from steward.api.views import breakers_view, natural_sort_key, plan_view
 from steward.model.events import Event
 from steward.model.memory import Incident
 from steward.model.node_names import fold
@@ -99,7 +99,7 @@ def incident(look: Look, asked: PageRequest) -> OneIncident:
     found = look.snapshot.memory.incidents.get(asked.name)
     if found is None:
         raise HTTPException(404, f"incident {printable(asked.name, 60)} is not remembered")
-    known = sorted((name for name in found.nodes if name in look.snapshot.seen.nodes), key=natural)
+    known = sorted((name for name in found.nodes if name in look.snapshot.seen.nodes), key=natural_sort_key)
     return OneIncident(
         incident=found,
         place=place(found.kind, known, look) if known else None,
@@ -129,7 +129,7 @@ def check(look: Look, asked: PageRequest) -> OneCheck:
         for f in view.findings
         if view.connected and f.check == asked.name and (f.is_bad or f.outcome.value == "unknown")
     ]
-    told.sort(key=lambda one: natural(one[1].node))
+    told.sort(key=lambda one: natural_sort_key(one[1].node))
     return OneCheck(
         check=found,
         failing=Paged.of([one for is_bad, one in told if is_bad], asked),

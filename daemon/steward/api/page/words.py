@@ -56,7 +56,7 @@ def folded(names: Any) -> str:
     return text if len(text) <= _MOST_FOLDED else f"{text[:_MOST_FOLDED]}..."
 
 
-def coded(text: str) -> Markup:
+def with_code_marked(text: str) -> Markup:
     """Return a sentence with each command between backquotes marked as code."""
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(harmless(text)))))
 
@@ -65,7 +65,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "css": css,
         "clock": clock,
-        "coded": coded,
+        "coded": with_code_marked,
         "age": age,
         "ago": ago,
         "folded": folded,

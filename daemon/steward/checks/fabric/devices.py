@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from steward.checks import known_set
 from steward.checks.check import Check, Facts, Judge, Judgement, Notes, Past, failed, passed, skipped
-from steward.checks.fabric.ib import EFA_DRIVER, Device, devices, named, probes, reachable
+from steward.checks.fabric.ib import EFA_DRIVER, Device, devices, first_names, probes, reachable
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
@@ -89,7 +89,7 @@ def _judge_provider(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgemen
         return skipped("no EFA device on this node")
     shut = found - reachable(raws[0])
     if shut:
-        text = f"no verbs interface (is ib_uverbs loaded?): {named(shut)}"
+        text = f"no verbs interface (is ib_uverbs loaded?): {first_names(shut)}"
         return failed(text, Severity.DEGRADED, Advice.REBOOT, hardware=min(shut))
     return passed(f"{len(found)} EFA devices with their verbs interfaces")
 

@@ -109,7 +109,7 @@ def uevent(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def named(things: Iterable[str], most: int = 8) -> str:
+def first_names(things: Iterable[str], most: int = 8) -> str:
     """Return the first `most` names for a message, and how many more there are."""
     listed = sorted(things)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from steward.checks.check import Check, Facts, Judge, Judgement, Past, failed, passed, skipped, unknown
-from steward.checks.fabric.ib import named
+from steward.checks.fabric.ib import first_names
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -270,12 +270,12 @@ PER_S = Threshold(
 def _judge_symbol(found: Mapping[str, float], facts: Facts, past: Past) -> Judgement:
     steady = [reading for reading in found if _is_steady(reading, facts, past)]
     if steady:
-        text = f"outside of the specified error rate for an hour: {named(steady)}"
+        text = f"outside of the specified error rate for an hour: {first_names(steady)}"
         return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=min(steady).partition(" ")[0])
     bursts = [reading for reading in found if past.per_second(reading, 120.0) > facts.limit(PER_S)]
     if bursts:
         return failed(
-            f"a burst: {named(bursts)}", Severity.SUSPECT, Advice.NONE, hardware=min(bursts).partition(" ")[0]
+            f"a burst: {first_names(bursts)}", Severity.SUSPECT, Advice.NONE, hardware=min(bursts).partition(" ")[0]
         )
     return passed(f"{len(found)} ports within the specified error rate")
 

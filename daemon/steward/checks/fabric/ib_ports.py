@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from steward.checks.check import Check, Facts, Judge, Judgement, Notes, Past, failed, passed, skipped, unknown
 from steward.checks.fabric import links
-from steward.checks.fabric.ib import ACTIVE, LINK_UP, Port, named, ports, probes
+from steward.checks.fabric.ib import ACTIVE, LINK_UP, Port, first_names, ports, probes
 from steward.checks.fabric.links import Strikes
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -50,7 +50,7 @@ def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Judgement]) -> 
             return skipped("no InfiniBand, RoCE or EFA port on this node")
         silent = [port.name for port in found if port.state is None]
         if silent:
-            return unknown(f"no state in sysfs: {named(silent)}")
+            return unknown(f"no state in sysfs: {first_names(silent)}")
         return judge(found, facts, past)
 
     return judge_raws
@@ -64,7 +64,7 @@ def _state(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
         text = "; ".join(f"{port.name}: {port.told}" for port in lost[:8])
         return failed(f"not active any more: {text}", Severity.DEGRADED, Advice.REBOOT, hardware=lost[0].name)
     if len(active) < wanted:
-        text = named(port.name for port in found if not _is_active(port))
+        text = first_names(port.name for port in found if not _is_active(port))
         return failed(
             f"{len(active)} ports active, {wanted} expected; not active: {text or 'none of those here'}",
             Severity.DEGRADED,
@@ -88,7 +88,7 @@ def _drop(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     if not long:
         return passed("no port has been down for long")
     first = min(long)
-    text = f"down for {max(long.values()):.0f} s: {named(long)}"
+    text = f"down for {max(long.values()):.0f} s: {first_names(long)}"
     return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=first)
 
 

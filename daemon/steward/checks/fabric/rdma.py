@@ -2,7 +2,7 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, on_every_node, passed, skipped, unknown
 from steward.checks.fabric.ib import EFA_DRIVER
 from steward.checks.kernel import MODULES, loaded_modules
 from steward.checks.limits import Threshold
@@ -32,7 +32,7 @@ def _judge_peermem(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement
 
 PEERMEM = Check(
     id="gpu.peermem",
-    probes=always(ReadFiles(paths=(_DRIVER, MODULES)), ReadTree(patterns=(_PORTS,))),
+    probes=on_every_node(ReadFiles(paths=(_DRIVER, MODULES)), ReadTree(patterns=(_PORTS,))),
     judge=_judge_peermem,
     default_mode="report",
     every_s=300.0,
@@ -72,7 +72,7 @@ def _judge_memlock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement
 
 MEMLOCK = Check(
     id="efa.memlock",
-    probes=always(ReadTree(patterns=(_DEVICES,)), RunProgram(argv=_SHOW, may_be_absent=True)),
+    probes=on_every_node(ReadTree(patterns=(_DEVICES,)), RunProgram(argv=_SHOW, may_be_absent=True)),
     judge=_judge_memlock,
     default_mode="report",
     every_s=3600.0,

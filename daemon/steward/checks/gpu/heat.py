@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from steward.checks.check import Check, Facts, Judge, Judgement, Past, failed, passed
-from steward.checks.gpu.look import counters, each_by, nvml_check
+from steward.checks.gpu.look import counters, judge_by_limits, nvml_check
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
@@ -45,14 +45,14 @@ def _judge_reasons(what: str) -> Judge:
         text = f"{what} in {slowed} of {looks} looks of ten minutes"
         return failed(text, Severity.SUSPECT, Advice.NONE) if slowed >= LOOKS else passed(text)
 
-    return each_by(of_one)
+    return judge_by_limits(of_one)
 
 
-def slowed(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+def hardware_slowdowns(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return counters(raws, lambda gpu: _bits(gpu, HARDWARE_SLOWDOWN))
 
 
-def braked(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+def power_brakes(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return counters(raws, lambda gpu: _bits(gpu, POWER_BRAKE))
 
 
@@ -60,19 +60,19 @@ def _bits(gpu: Gpu, mask: int) -> float | None:
     return None if gpu.clock_reasons is None else float(bool(gpu.clock_reasons & mask))
 
 
-TEMP = nvml_check("gpu.temp", each_by(_heat), mode="report", title="GPU too hot", settings=(MARGIN,))
+TEMP = nvml_check("gpu.temp", judge_by_limits(_heat), mode="report", title="GPU too hot", settings=(MARGIN,))
 THROTTLE = nvml_check(
     "gpu.throttle",
     _judge_reasons("slowed down by its hardware"),
     title="GPU slowed down by its hardware or by heat",
-    readings=slowed,
+    readings=hardware_slowdowns,
     every_s=_EVERY_S,
 )
 BRAKE = nvml_check(
     "gpu.power_brake",
     _judge_reasons("power brake"),
     title="Power brake: the machine's power supply holds a GPU back",
-    readings=braked,
+    readings=power_brakes,
     every_s=_EVERY_S,
 )
 

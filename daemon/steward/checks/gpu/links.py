@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped
-from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
+from steward.checks.gpu.look import counters, judge_by_limits, judge_by_values, judge_each, nvml_check, readable_gpus
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import FindProcess, Gpu, Probe, Raw, ReadTree
@@ -40,10 +40,12 @@ def replays(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return counters(raws, lambda gpu: gpu.pcie_replays)
 
 
-WIDTH = nvml_check("gpu.pcie.width", each(_width), title="GPU on fewer PCIe lanes than it has", bad_for_s=_LASTS_S)
+WIDTH = nvml_check(
+    "gpu.pcie.width", judge_by_values(_width), title="GPU on fewer PCIe lanes than it has", bad_for_s=_LASTS_S
+)
 REPLAY = nvml_check(
     "gpu.pcie.replay",
-    each_by(_replay),
+    judge_by_limits(_replay),
     mode="report",
     title="PCIe packets of a GPU sent again",
     settings=(REPLAYS,),
@@ -76,7 +78,7 @@ _BRIDGED = ("NVL", "PCIe")
 
 
 def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
-    best = max((sum(gpu.nvlinks) for gpu in answering(raws[0])), default=0)
+    best = max((sum(gpu.nvlinks) for gpu in readable_gpus(raws[0])), default=0)
     limit = int(facts.limit(LINKS))
 
     def of_one(gpu: Gpu) -> Judgement | None:
@@ -111,7 +113,7 @@ def errors(raws: tuple[Raw, ...]) -> Mapping[str, float]:
 DOWN = nvml_check("gpu.nvlink.down", judge_down, title="NVLink down", settings=(LINKS,))
 ERR = nvml_check(
     "gpu.nvlink.err",
-    each_by(_errors),
+    judge_by_limits(_errors),
     mode="report",
     title="NVLink errors",
     settings=(ERRORS,),
@@ -165,7 +167,9 @@ def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-fabricmanager")
 
 
-FABRIC = nvml_check("gpu.fabric", each(_joined), title="GPU outside the NVLink fabric", bad_for_s=_JOINS_WITHIN_S)
+FABRIC = nvml_check(
+    "gpu.fabric", judge_by_values(_joined), title="GPU outside the NVLink fabric", bad_for_s=_JOINS_WITHIN_S
+)
 MANAGER = Check(
     id="gpu.fm",
     probes=manager_probes,

@@ -35,7 +35,7 @@ def judge_each(raw: Raw, of_one: OfOne) -> Judgement:
     """
     if (none := nothing_to_judge(raw)) is not None:
         return none
-    verdicts = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
+    verdicts = [(gpu, verdict) for gpu in readable_gpus(raw) if (verdict := of_one(gpu)) is not None]
     bad = [(gpu, verdict) for gpu, verdict in verdicts if verdict.is_bad]
     bad.sort(key=lambda each: -each[1].severity.rank)
     if bad:
@@ -46,12 +46,12 @@ def judge_each(raw: Raw, of_one: OfOne) -> Judgement:
     return passed(f"{len(verdicts)} GPUs: {verdicts[0][1].text}")
 
 
-def each(of_one: OfOne) -> Judge:
+def judge_by_values(of_one: OfOne) -> Judge:
     """Return the judge of a check that needs nothing but each GPU's values."""
     return lambda raws, facts, past: judge_each(raws[0], of_one)
 
 
-def each_by(of_one: Callable[[Gpu, Facts, Past], Judgement | None]) -> Judge:
+def judge_by_limits(of_one: Callable[[Gpu, Facts, Past], Judgement | None]) -> Judge:
     """Return the judge of a check that also needs the site's limits or earlier looks."""
     return lambda raws, facts, past: judge_each(raws[0], lambda gpu: of_one(gpu, facts, past))
 
@@ -62,13 +62,13 @@ def nothing_to_judge(raw: Raw) -> Judgement | None:
     return None if raw.gpus else skipped(NO_GPU)
 
 
-def answering(raw: Raw) -> list[Gpu]:
+def readable_gpus(raw: Raw) -> list[Gpu]:
     return [gpu for gpu in raw.gpus or () if not gpu.error]
 
 
 def counters(raws: tuple[Raw, ...], of_one: Callable[[Gpu], float | None]) -> Mapping[str, float]:
     """Return a counter of each GPU that has it, by UUID, for `Check.readings`."""
-    return {gpu.uuid: value for gpu in answering(raws[0]) if (value := of_one(gpu)) is not None}
+    return {gpu.uuid: value for gpu in readable_gpus(raws[0]) if (value := of_one(gpu)) is not None}
 
 
 def _listed(bad: Iterable[tuple[Gpu, Judgement]]) -> str:

@@ -1,7 +1,15 @@
 """GPU memory: errors that ECC found, rows remapped, pages retired, and what a job left behind in it."""
 
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped
-from steward.checks.gpu.look import ANSWERS_S, answering, each, each_by, nothing_to_judge, nvml_check, probes
+from steward.checks.gpu.look import (
+    ANSWERS_S,
+    judge_by_limits,
+    judge_by_values,
+    nothing_to_judge,
+    nvml_check,
+    probes,
+    readable_gpus,
+)
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, ListProcesses, Probe, Process, Raw
@@ -53,10 +61,18 @@ def _corrected(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     return failed(text, Severity.SUSPECT, Advice.NONE) if is_storm else passed(text)
 
 
-DBE_VOL = nvml_check("gpu.ecc.dbe_vol", each(_uncorrected), title="Uncorrectable ECC error since the driver's start")
-SRAM_UE = nvml_check("gpu.ecc.sram_ue", each_by(_sram), title="Uncorrectable error of a GPU's SRAM", settings=(SRAM,))
+DBE_VOL = nvml_check(
+    "gpu.ecc.dbe_vol", judge_by_values(_uncorrected), title="Uncorrectable ECC error since the driver's start"
+)
+SRAM_UE = nvml_check(
+    "gpu.ecc.sram_ue", judge_by_limits(_sram), title="Uncorrectable error of a GPU's SRAM", settings=(SRAM,)
+)
 CE = nvml_check(
-    "gpu.ecc.ce", each_by(_corrected), mode="report", title="Storm of corrected ECC errors", settings=(DRAM_CE, SRAM_CE)
+    "gpu.ecc.ce",
+    judge_by_limits(_corrected),
+    mode="report",
+    title="Storm of corrected ECC errors",
+    settings=(DRAM_CE, SRAM_CE),
 )
 
 WORN = Threshold(
@@ -109,10 +125,12 @@ def _retired(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     return failed(text, Severity.SUSPECT, Advice.NONE) if is_worn else passed(text)
 
 
-PENDING = nvml_check("gpu.remap.pending", each(_pending), title="Row of GPU memory to be remapped at the next reset")
-FAILED = nvml_check("gpu.remap.failed", each(_failed), title="GPU memory out of spare rows")
-COUNT = nvml_check("gpu.remap.count", each_by(_remapped), title="Many remapped rows", settings=(WORN, WORN_OUT))
-RETIRED = nvml_check("gpu.retired", each_by(_retired), title="Retired pages of GPU memory", settings=(PAGES,))
+PENDING = nvml_check(
+    "gpu.remap.pending", judge_by_values(_pending), title="Row of GPU memory to be remapped at the next reset"
+)
+FAILED = nvml_check("gpu.remap.failed", judge_by_values(_failed), title="GPU memory out of spare rows")
+COUNT = nvml_check("gpu.remap.count", judge_by_limits(_remapped), title="Many remapped rows", settings=(WORN, WORN_OUT))
+RETIRED = nvml_check("gpu.retired", judge_by_limits(_retired), title="Retired pages of GPU memory", settings=(PAGES,))
 
 MEMORY = Threshold(
     name="gpu.mem_in_use.mib",
@@ -140,7 +158,7 @@ def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgemen
     if _has_job(listed.processes):
         return passed("a job is on the node")
     by_pid = {process.pid: process for process in listed.processes}
-    for gpu in answering(gpus):
+    for gpu in readable_gpus(gpus):
         if text := _left_on(gpu, by_pid, facts.limit(MEMORY)):
             return failed(
                 f"no job is here, but GPU {gpu.index} has {text}", Severity.SUSPECT, Advice.NONE, hardware=gpu.uuid

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from itertools import takewhile
 
 from steward.checks.check import Check, Facts, Judgement, Notes, Past, failed, passed, skipped, unknown
-from steward.checks.gpu.look import ANSWERS_S, NO_GPU, each, nothing_to_judge, nvml_check
+from steward.checks.gpu.look import ANSWERS_S, NO_GPU, judge_by_values, nothing_to_judge, nvml_check
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
-from steward.model.text import some
+from steward.model.text import count_noun
 
 _RESET_REQUIRED = 16
 """NVML_ERROR_RESET_REQUIRED; any other error of a GPU asks for a reboot."""
@@ -80,8 +80,8 @@ def _judge_hang(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     misses = sum(1 for _ in takewhile(lambda one: bool(one.values.get(_HUNG)), looks))
     wanted = int(facts.limit(MISSES))
     if misses >= wanted:
-        return failed(f"{raws[0].hung}, in {some(misses, 'look')} in a row", Severity.FATAL, Advice.REBOOT)
-    return unknown(f"{raws[0].hung}, in {some(misses, 'look')} in a row ({wanted} count as failed)")
+        return failed(f"{raws[0].hung}, in {count_noun(misses, 'look')} in a row", Severity.FATAL, Advice.REBOOT)
+    return unknown(f"{raws[0].hung}, in {count_noun(misses, 'look')} in a row ({wanted} count as failed)")
 
 
 def _hang_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
@@ -121,7 +121,7 @@ def _of_one(gpu: Gpu) -> Judgement | None:
     return failed(f"the driver asks {words}", severity, advice)
 
 
-RECOVERY = nvml_check("gpu.recovery_action", each(_of_one), title="The driver asks for a repair")
+RECOVERY = nvml_check("gpu.recovery_action", judge_by_values(_of_one), title="The driver asks for a repair")
 """The check for a repair that the driver itself asks for, which is more reliable than any table of Xids."""
 
 CHECKS: tuple[Check, ...] = (

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed
-from steward.checks.gpu.look import answering, each, judge_each, nvml_check
+from steward.checks.gpu.look import judge_by_values, judge_each, nvml_check, readable_gpus
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
 
@@ -28,7 +28,7 @@ def _inforom(gpu: Gpu) -> Judgement | None:
 
 def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the firmware: all GPUs of one name should have the version that is the most common among them."""
-    seen = Counter((gpu.name, gpu.vbios) for gpu in answering(raws[0]) if gpu.vbios)
+    seen = Counter((gpu.name, gpu.vbios) for gpu in readable_gpus(raws[0]) if gpu.vbios)
 
     def of_one(gpu: Gpu) -> Judgement | None:
         if not gpu.vbios:
@@ -42,9 +42,11 @@ def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
 
 
 PERSIST = nvml_check(
-    "gpu.persist", each(_persistence), mode="report", title="Persistence mode off", every_s=_UPKEEP_EVERY_S
+    "gpu.persist", judge_by_values(_persistence), mode="report", title="Persistence mode off", every_s=_UPKEEP_EVERY_S
 )
-INFOROM = nvml_check("gpu.inforom", each(_inforom), mode="report", title="Corrupt InfoROM", every_s=_UPKEEP_EVERY_S)
+INFOROM = nvml_check(
+    "gpu.inforom", judge_by_values(_inforom), mode="report", title="Corrupt InfoROM", every_s=_UPKEEP_EVERY_S
+)
 VBIOS = nvml_check(
     "gpu.vbios", judge_vbios, mode="report", title="GPUs with different firmware", every_s=_UPKEEP_EVERY_S
 )

@@ -52,7 +52,7 @@ class Signature:
     clears: str = ""
 
 
-def says(severity: Severity, advice: Advice, scope: Scope) -> Read:
+def same_judgement(severity: Severity, advice: Advice, scope: Scope) -> Read:
     """Return a reader that judges every line the same; INFO is reported and is no failure."""
 
     def read(match: "re.Match[str]", line: str) -> Judgement:
@@ -77,7 +77,7 @@ def row(
     return Signature(
         name=name,
         pattern=re.compile(pattern),
-        read=says(severity, advice, scope),
+        read=same_judgement(severity, advice, scope),
         subject=subject,
         repeat=repeat,
         weight=weight,
@@ -85,7 +85,7 @@ def row(
     )
 
 
-def told(name: str, pattern: str, *, subject: str = "dev", clears: str = "") -> Signature:
+def report_only(name: str, pattern: str, *, subject: str = "dev", clears: str = "") -> Signature:
     """Return a signature of lines that are reported and never acted on."""
     return row(name, pattern, Severity.INFO, subject=subject, clears=clears)
 
@@ -167,12 +167,12 @@ GPU: tuple[Signature, ...] = (
     ),
     row("gpu_init", rf"NVRM: (?:GPU )?(?:(?P<dev>{BDF}): )?.{{0,60}}(?:RmInitAdapter|rm_init_adapter) failed", _FATAL,
         Advice.REBOOT),
-    told("gpu_peermem", r"nvidia-peermem .{0,120}invalid context", subject=""),
+    report_only("gpu_peermem", r"nvidia-peermem .{0,120}invalid context", subject=""),
     row("amd_ras_ue", rf"amdgpu (?P<dev>{BDF}): .{{0,60}}?\b[1-9]\d{{0,9}} uncorrectable (?:hardware )?errors? "
         r"detected", _DEGRADED, Advice.RESET_GPU),
     row("amd_reset_failed", rf"amdgpu (?P<dev>{BDF}): .{{0,60}}GPU reset(?:\(\d{{1,6}}\))? (?:failed|end with ret = -)",
         _DEGRADED, Advice.REBOOT),
-    told("amd_reset", rf"amdgpu (?P<dev>{BDF}): .{{0,60}}GPU reset(?:\(\d{{1,6}}\))? (?:begin|succeeded)"),
+    report_only("amd_reset", rf"amdgpu (?P<dev>{BDF}): .{{0,60}}GPU reset(?:\(\d{{1,6}}\))? (?:begin|succeeded)"),
     row("neuron_hw", r"(?:neuron.{0,100}[ :])?NEURON_HW_ERR=(?:(?:SRAM|NC|HBM)_UNCORRECTABLE_ERROR|DMA_ERROR)",
         _DEGRADED, Advice.REPLACE, subject=""),
 )  # fmt: skip
@@ -207,7 +207,7 @@ CPU: tuple[Signature, ...] = (
     row("mce", r"(?:\{\d{1,9}\})?\[Hardware Error\]: event severity: fatal", _FATAL, Advice.REPLACE, subject=""),
     row("mce", r"(?:\{\d{1,9}\})?\[Hardware Error\]: event severity: recoverable", _DEGRADED, Advice.REPLACE,
         subject=""),
-    told("mce_corrected", r"(?:\{\d{1,9}\})?\[Hardware Error\]: event severity: corrected"
+    report_only("mce_corrected", r"(?:\{\d{1,9}\})?\[Hardware Error\]: event severity: corrected"
          r"|mce: \[Hardware Error\]: Machine check events logged", subject=""),
     row("edac_ue", r"EDAC (?P<dev>MC\d{1,4}): (?:[1-9]\d{0,9} )?UE .{0,600}?\bpage[: ]0x[0-9a-f]", _FATAL,
         Advice.REPLACE),
@@ -219,19 +219,20 @@ CPU: tuple[Signature, ...] = (
         r" \(Fatal\)|PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Fatal\))", _DEGRADED, Advice.REBOOT),
     row("pcie_aer_nonfatal", rf"(?:[\w-]{{1,24}} (?P<dev>{BDF}): )?(?:AER: )?PCIe Bus Error: "
         r"severity=Uncorrect(?:ed|able) \(Non-Fatal\)", _INFO, repeat=_AER),
-    told("pcie_aer_corrected", rf"(?:[\w-]{{1,24}} (?P<dev>{BDF}): )?(?:AER: )?PCIe Bus Error: severity=Corrected"),
+    report_only("pcie_aer_corrected", rf"(?:[\w-]{{1,24}} (?P<dev>{BDF}): )?(?:AER: )?PCIe Bus Error: "
+        r"severity=Corrected"),
     row("pcie_width", rf"(?:mlx5_core|nvidia) (?P<dev>{BDF}): [\d.]{{1,12}} Gb/s available PCIe bandwidth, limited by",
         _SUSPECT),
-    told("pcie_width_disk", rf"nvme (?P<dev>{BDF}): [\d.]{{1,12}} Gb/s available PCIe bandwidth, limited by"),
-    told("pcie_slot_power", rf"(?:[\w-]{{1,24}} (?P<dev>{BDF}): )?(?:Detected )?insufficient power on the PCIe slot "
-         r"\(\d{1,5}W\)"),
+    report_only("pcie_width_disk", rf"nvme (?P<dev>{BDF}): [\d.]{{1,12}} Gb/s available PCIe bandwidth, limited by"),
+    report_only("pcie_slot_power", rf"(?:[\w-]{{1,24}} (?P<dev>{BDF}): )?(?:Detected )?insufficient power on the PCIe "
+        r"slot \(\d{1,5}W\)"),
     row("soft_lockup", r"(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#\d{1,5} stuck for \d{1,9}s!", _INFO, subject="",
         repeat=_STUCK),
     row("hard_lockup", r"(?:NMI )?[Ww]atchdog: (?:Watchdog detected )?hard LOCKUP on cpu \d{1,5}"
         r"|Watchdog detected hard LOCKUP", _DEGRADED, Advice.REBOOT, subject=""),
     row("rcu_stall", r"(?:rcu: )?(?:INFO: )?rcu_\w{1,16} (?:detected stalls on CPUs|self-detected stall)", _INFO,
         subject="", repeat=_STUCK),
-    told("task_hung", r"INFO: task .{1,16}?:\d{1,10} blocked for more than \d{1,9} seconds", subject=""),
+    report_only("task_hung", r"INFO: task .{1,16}?:\d{1,10} blocked for more than \d{1,9} seconds", subject=""),
     row("panic", r"Kernel panic - not syncing", _FATAL, Advice.REBOOT, subject=""),
     row("oops", r"BUG: (?:unable to handle|kernel NULL pointer)", _DEGRADED, Advice.REBOOT, subject=""),
     # The formats of x86, arm64 and POWER. "Oops: 0000 [#1]" alone may be the name of a process.
@@ -268,7 +269,7 @@ STORAGE: tuple[Signature, ...] = (
     row("xfs_shutdown", rf"XFS \((?P<dev>{DISK})\): .{{0,400}}?"
         r"(?:[Ss]hutting down filesystem|Filesystem has been shut down|metadata I/O error)", _DEGRADED, _REBOOT),
     row("nfs_stall", r"nfs: server (?P<dev>\S{1,64}) not responding", _SUSPECT, scope=_CLUSTER),
-    told("nfs_ok", r"nfs: server (?P<dev>\S{1,64}) OK", clears="nfs_stall"),
+    report_only("nfs_ok", r"nfs: server (?P<dev>\S{1,64}) OK", clears="nfs_stall"),
     row("nfs_hang", _FRAME + r"nfs_(?:wb_all|lock_and_join_requests|page_async_flush|writepages_callback)\+0x",
         _SUSPECT, subject="", scope=_CLUSTER),
     row("lustre_hang", _FRAME + r"(?:ptlrpc|osc|ll)_\w{1,48}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} "
@@ -278,7 +279,7 @@ STORAGE: tuple[Signature, ...] = (
         subject="", scope=_CLUSTER),
     row("lustre_lost", r"Lustre: (?:[\w.:()/-]{1,160} )?(?P<dev>[\w.-]{1,64}): Connection to \S{1,64} .{0,80}was lost",
         _SUSPECT, scope=_CLUSTER),
-    told("lustre_back", r"Lustre: (?:[\w.:()/-]{1,160} )?(?P<dev>[\w.-]{1,64}): Connection restored to",
+    report_only("lustre_back", r"Lustre: (?:[\w.:()/-]{1,160} )?(?P<dev>[\w.-]{1,64}): Connection restored to",
          clears="lustre_lost"),
 )  # fmt: skip
 
@@ -295,16 +296,16 @@ NET: tuple[Signature, ...] = (
         Advice.REBOOT),
     row("ib_fw_dead", _MLX5 + r".{0,160}?(?:health poll failed|device's health compromised"
         r"|[Uu]nrecoverable (?:hardware )?error)", _DEGRADED, Advice.REBOOT),
-    told("ib_temp", _MLX5 + r"Port module event.{0,60}High Temperature"),
-    told("ib_unplug", _MLX5 + r".{0,60}[Cc]able (?:unplugged|error)"),
+    report_only("ib_temp", _MLX5 + r"Port module event.{0,60}High Temperature"),
+    report_only("ib_unplug", _MLX5 + r".{0,60}[Cc]able (?:unplugged|error)"),
     row("net_tx_timeout", r"NETDEV WATCHDOG: (?P<dev>\S{1,15}) \([^)]{1,32}\): transmit queue", _INFO, repeat=_TX),
     row("net_tx_timeout", r"(?:\S{1,32} \S{1,20} )?(?P<dev>[\w.-]{1,15})(?: \([^)]{1,32}\))?: NETDEV WATCHDOG: "
         r"CPU: \d{1,5}: transmit queue", _INFO, repeat=_TX),
-    told("net_carrier", rf"(?:[\w-]{{1,24}} {BDF}:? )?(?P<dev>{_LINK}): (?:[Ll]ost carrier|(?:NIC )?[Ll]ink is [Dd]own"
-         r"|[Ll]ink down)"),
+    report_only("net_carrier", rf"(?:[\w-]{{1,24}} {BDF}:? )?(?P<dev>{_LINK}): (?:[Ll]ost carrier|(?:NIC )?[Ll]ink is "
+        r"[Dd]own|[Ll]ink down)"),
     row("efa_timeout", rf"efa (?P<dev>{BDF}):? .{{0,120}}?"
         r"(?:Completion timeout|[Kk]eep ?[Aa]live [\w ]{0,40}timeout)", _INFO, repeat=_EFA),
-    told("efa_cmd", rf"efa (?P<dev>{BDF}):? .{{0,60}}?Failed to"),
+    report_only("efa_cmd", rf"efa (?P<dev>{BDF}):? .{{0,60}}?Failed to"),
 )  # fmt: skip
 
 
@@ -327,14 +328,14 @@ SYSTEM: tuple[Signature, ...] = (
         Severity.DEGRADED, Advice.RESTART_SERVICE),
     row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>steward-agent)\) {_SIZES}, UID:0 ",
         Severity.DEGRADED, Advice.REBOOT),
-    told("oom_node", r"Out of memory: Kill(?:ed)? process \d{1,10} \(", subject=""),
+    report_only("oom_node", r"Out of memory: Kill(?:ed)? process \d{1,10} \(", subject=""),
     Signature(
         name="oom_cgroup",
         pattern=re.compile(r"oom-kill:constraint=CONSTRAINT_MEMCG,.{0,400}?task_memcg=(?P<cgroup>[^,]{1,400}),task="),
         read=_cgroup,
     ),
-    told("file_max", r"VFS: file-max limit \d{1,20} reached", subject=""),
-    told("conntrack_full", r"nf_conntrack: (?:nf_conntrack: )?.{0,40}table full, dropping packet", subject=""),
+    report_only("file_max", r"VFS: file-max limit \d{1,20} reached", subject=""),
+    report_only("conntrack_full", r"nf_conntrack: (?:nf_conntrack: )?.{0,40}table full, dropping packet", subject=""),
 )  # fmt: skip
 
 _BYTE = r"(?>\\x[0-9a-f]{2}|.)"
@@ -352,5 +353,7 @@ PROGRAM_SAID = re.compile(f"{_BYTE}{{1,15}}?(?:{_TOLD_OF_NAME})|{_FILE}")
 """A line that begins with a name that a user chose, of a process (15 bytes) or of its program. It may begin like any of
 our signatures, and may hold the name of a user's file further on."""
 PROGRAMS: tuple[Signature, ...] = (
-    told("nccl_segfault", r".{1,15}?\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{0,80} in libnccl\.so", subject=""),
+    report_only(
+        "nccl_segfault", r".{1,15}?\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{0,80} in libnccl\.so", subject=""
+    ),
 )

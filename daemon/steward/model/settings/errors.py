@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from steward.model.setting_types import range_words
-from steward.model.text import as_written
+from steward.model.text import as_in_file
 
 Place = tuple[int | str, ...]
 _KINDS = {"dict": "table", "model": "table", "dataclass": "table", "list": "list", "tuple": "list", "set": "list"}
@@ -27,7 +27,7 @@ class Problem:
     @staticmethod
     def of(key: str, value: object, remedy: str) -> "Problem":
         """Make the problem of a wrong `value` at `key`; `remedy` completes "use ..."."""
-        return Problem(key=key, text=f"{key} = {as_written(value)}: use {remedy}")
+        return Problem(key=key, text=f"{key} = {as_in_file(value)}: use {remedy}")
 
     def __str__(self) -> str:
         return self.text
@@ -72,7 +72,7 @@ def _shown_at(detail: ErrorDetails, model: type[BaseModel]) -> str:
     fields = [here[words[-1]]] if words and words[-1] in here else list(here.values())
     if any(_holds_secrets(field.annotation) for field in fields):
         return "..."
-    return as_written(detail["input"])
+    return as_in_file(detail["input"])
 
 
 def _holds_secrets(annotation: Any) -> bool:

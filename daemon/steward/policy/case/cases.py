@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case.facts import QUESTIONS, noted
+from steward.policy.case.marks import note_marks
 from steward.policy.case.scene import CaseScene, note_failures, note_old_instance, note_shortage
 from steward.policy.case.steps import entered, wish_for
 from steward.policy.case.suspicion import fault_of
-from steward.policy.case.table import TABLE, CaseFact
+from steward.policy.case.table import CASE_TABLE, CaseFact
 from steward.policy.draft import Draft
-from steward.policy.facts.forgotten import note_marks
-from steward.policy.facts.gone import gone
+from steward.policy.facts.gone import why_gone
 from steward.policy.guards.lemons import note_failure
 from steward.policy.state_machine import StateMachine
 
@@ -41,25 +41,25 @@ def _move(case: Case, draft: Draft) -> None:
         wish_for(moved)
 
 
-def _enter(scene: CaseScene, fact: CaseFact, step: Step) -> CaseScene | None:
+def _enter(scene: CaseScene, fact: CaseFact, step: CaseStep) -> CaseScene | None:
     """Return the scene of the case in its new step; None if the case is closed."""
     case = _entered(scene, fact, step)
     return replace(scene, case=case) if case.is_open else None
 
 
-def _entered(scene: CaseScene, fact: CaseFact, step: Step) -> Case:
+def _entered(scene: CaseScene, fact: CaseFact, step: CaseStep) -> Case:
     draft, before = scene.draft, scene.case
     case = entered(before, fact, step, scene)
     if fact in BY_PERSON:
         case = replace(case, why=Why(rule="case.by_person", text=fact.value, evidence=(str(before.why),)))
-    if before.step is Step.SUSPECT and step is Step.CLOSED:
+    if before.step is CaseStep.SUSPECT and step is CaseStep.CLOSED:
         draft.cases.forget(case)
         draft.tell("node.cleared", f"{case.node}: {fact.value}", node=case.node, case=case.id)
         return case
-    if before.step is Step.SUSPECT:
+    if before.step is CaseStep.SUSPECT:
         case = _confirm(case, scene)
     by = f" (spare {case.stand_in})" if case.stand_in else ""
-    level = Level.WARNING if step is Step.HELD else Level.INFO
+    level = Level.WARNING if step is CaseStep.HELD else Level.INFO
     text = f"{case.node}: {before.step.value} -> {step.value}: {fact.value}{by}"
     draft.tell(f"case.{step.value}", text, level=level, node=case.node, case=case.id)
     return draft.cases.keep(case)
@@ -69,7 +69,7 @@ def _confirm(case: Case, scene: CaseScene) -> Case:
     note_failure(case, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     why = fault.why if fault and fault.trigger is case.trigger else case.why
-    word = gone(scene.node, scene.draft) if case.trigger is Trigger.LOST else ""
+    word = why_gone(scene.node, scene.draft) if case.trigger is Trigger.LOST else ""
     if word and word not in why.evidence:
         why = replace(why, evidence=(*why.evidence, word))
     scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)
@@ -77,7 +77,7 @@ def _confirm(case: Case, scene: CaseScene) -> Case:
 
 
 _CASES = StateMachine(
-    table=TABLE, step_of=lambda scene: scene.case.step, questions=QUESTIONS, enter=_enter, noted=noted
+    table=CASE_TABLE, step_of=lambda scene: scene.case.step, questions=QUESTIONS, enter=_enter, noted=noted
 )
 
 

@@ -3,30 +3,30 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from steward.model.case import Step, Trigger
+from steward.model.case import CaseStep, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
+from steward.policy.case.marks import note_gone
 from steward.policy.case.scene import CaseScene
 from steward.policy.case.spares import is_spoilt, needs_spare
 from steward.policy.case.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.case.table import CaseFact
-from steward.policy.facts.correlate import AGENTS, CHECK, covers, in_incident
-from steward.policy.facts.forgotten import has_forgotten, marked_since, note_gone
-from steward.policy.facts.gone import gone
+from steward.policy.facts.forgotten import has_forgotten, marked_since
+from steward.policy.facts.gone import is_withheld, why_gone
+from steward.policy.facts.incidents import AGENTS, CHECK, in_incident, is_going_on
 from steward.policy.facts.loans import can_be_replaced
-from steward.policy.facts.setup import failure
-from steward.policy.facts.silence import is_withheld
-from steward.policy.facts.slurm_faults import bears_reason, keeps_reason
+from steward.policy.facts.setup import setup_failure
+from steward.policy.facts.slurm_faults import still_has_reason, still_has_slurms_reason
 from steward.policy.facts.verdict import (
     NOTHING,
     Standing,
+    admin_command,
     blocks_return,
-    command,
     mode_of,
     order_of,
-    outcome,
+    order_outcome,
     standing,
-    worst,
+    worst_finding,
 )
 from steward.policy.guards.approval import needs_approval
 from steward.policy.guards.breaker import admit
@@ -39,7 +39,15 @@ from steward.policy.slurm_reasons import speaks_of
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
-MARKED = (Step.DRAIN, Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
+MARKED = (
+    CaseStep.DRAIN,
+    CaseStep.RELEASE,
+    CaseStep.MEND,
+    CaseStep.LAUNCH,
+    CaseStep.PROVISION,
+    CaseStep.VERIFY,
+    CaseStep.HELD,
+)
 """The steps in which the node bears our mark; in DRAIN it does so only after Slurm showed the mark."""
 
 
@@ -57,15 +65,15 @@ def _cleared(scene: CaseScene) -> bool:
         case Trigger.LOST:
             return standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
         case Trigger.ADMIN:
-            return bool(case.command) and not bears_reason(case, scene.node, scene.draft)
+            return bool(case.command) and not still_has_reason(case, scene.node, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     return fault is None or (fault.trigger, mark_word(fault.check)) != (case.trigger, case.check)
 
 
 def _incident(scene: CaseScene) -> bool:
-    if scene.case.step is not Step.SUSPECT:
+    if scene.case.step is not CaseStep.SUSPECT:
         kind = f"{CHECK}{scene.case.check}"
-        return scene.case.is_of_reason and covers(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
+        return scene.case.is_of_reason and is_going_on(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
     match scene.case.trigger:
         case Trigger.LOST:
             return is_withheld(scene.node.name, scene.draft)
@@ -82,21 +90,23 @@ def _confirmed(scene: CaseScene) -> bool:
         return True
     if why_left_alone(scene.case.node, scene.draft):
         return False
-    is_gone = scene.case.trigger is Trigger.LOST and gone(scene.node, scene.draft)
+    is_gone = scene.case.trigger is Trigger.LOST and why_gone(scene.node, scene.draft)
     return bool(is_gone) or admit(scene.case, scene.draft) is None
 
 
 def _commanded(scene: CaseScene) -> bool:
     """Return whether an admin gave another command, or on a held case the same command again."""
-    order = command(scene.node)
+    order = admin_command(scene.node)
     if order is None:
         return False
-    return order.text != scene.case.command or (scene.case.step is Step.HELD and order.at > scene.case.entered)
+    return order.text != scene.case.command or (scene.case.step is CaseStep.HELD and order.at > scene.case.entered)
 
 
 def _taken(scene: CaseScene) -> bool:
     node = scene.node
-    return node.is_foreign and command(node) is None and not keeps_reason(scene.case, node, scene.draft)
+    return (
+        node.is_foreign and admin_command(node) is None and not still_has_slurms_reason(scene.case, node, scene.draft)
+    )
 
 
 def _freed(scene: CaseScene) -> bool:
@@ -132,7 +142,7 @@ def _worse(scene: CaseScene) -> bool:
 
 def _is_surely_lost(scene: CaseScene) -> bool:
     """Return whether the node is lost; while many nodes are silent at once, only if its loss is confirmed."""
-    return is_lost(scene) and (not covers(AGENTS, scene.draft) or bool(gone(scene.node, scene.draft)))
+    return is_lost(scene) and (not is_going_on(AGENTS, scene.draft) or bool(why_gone(scene.node, scene.draft)))
 
 
 def own_fatal(scene: CaseScene) -> Finding | None:
@@ -142,7 +152,7 @@ def own_fatal(scene: CaseScene) -> Finding | None:
     if view is None or not view.connected:
         return None
     own = tuple(f for f in view.findings if not _is_of_many(f, scene))
-    finding = worst(replace(view, findings=own), draft) if own else None
+    finding = worst_finding(replace(view, findings=own), draft) if own else None
     return finding if finding is not None and finding.severity is Severity.FATAL else None
 
 
@@ -160,7 +170,7 @@ def is_lost(scene: CaseScene) -> bool:
 def _out(scene: CaseScene) -> bool:
     node, case = scene.node, scene.case
     if case.command:
-        return bears_reason(case, node, scene.draft)
+        return still_has_reason(case, node, scene.draft)
     marked = node.mark is not None and node.mark.id == case.id
     return marked and (node.is_down if case.trigger.ends_jobs else node.is_drain)
 
@@ -182,7 +192,7 @@ def _heard_again(scene: CaseScene) -> bool:
     case, view = scene.case, scene.view
     if (slot := scene.draft.slots.repairable.get(case.node)) is not None and slot.fixed:
         return _is_back(scene)
-    if case.step is Step.LAUNCH:
+    if case.step is CaseStep.LAUNCH:
         return False
     is_untouched = case.launches == 0 and case.replaced is None and case.stand_in is None
     is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
@@ -197,7 +207,7 @@ def _is_back(scene: CaseScene) -> bool:
     case, view = scene.case, scene.view
     if case.trigger is not Trigger.LOST or case.marked is None or is_light(case) or view is None or not view.is_heard:
         return False
-    if case.step is Step.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
+    if case.step is CaseStep.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
         return False
     is_clean = not any(blocks_return(finding, scene.draft) for finding in view.findings)
     return is_clean and not quarantine(case, scene.draft) and not often_lost(case, scene.draft)
@@ -226,28 +236,28 @@ def _gentle(scene: CaseScene) -> bool:
 
 def _mended(scene: CaseScene) -> bool:
     order = order_of(scene.case)
-    return order is NOTHING or outcome(order, scene.view) == ""
+    return order is NOTHING or order_outcome(order, scene.view) == ""
 
 
 def _no_help(scene: CaseScene) -> bool:
     """Return whether the light repair failed: it was not carried out, took too long, or a check or test still fails."""
-    if scene.case.step is Step.MEND:
-        return scene.is_late or bool(outcome(order_of(scene.case), scene.view))
+    if scene.case.step is CaseStep.MEND:
+        return scene.is_late or bool(order_outcome(order_of(scene.case), scene.view))
     if not is_light(scene.case):
         return False
-    if scene.case.step is not Step.RETURN and scene.is_late:
+    if scene.case.step is not CaseStep.RETURN and scene.is_late:
         return True
     return (is_checked(scene) and _is_broken(scene)) or _died(scene) or _is_unfit(scene)
 
 
 def _is_unfit(scene: CaseScene) -> bool:
     """Return whether the node's launch test or deep check failed, and the node is out of service."""
-    return scene.case.step is Step.RETURN and scene.start is DeepStart.FAILED and scene.node.is_drain
+    return scene.case.step is CaseStep.RETURN and scene.start is DeepStart.FAILED and scene.node.is_drain
 
 
 def _unproved(scene: CaseScene) -> bool:
     """Return whether the launch test could not be made (which proves no fault), and the node is out of service."""
-    return scene.case.step is Step.RETURN and scene.launch is DeepStart.UNCLEAR and scene.node.is_drain
+    return scene.case.step is CaseStep.RETURN and scene.launch is DeepStart.UNCLEAR and scene.node.is_drain
 
 
 def _refused(scene: CaseScene) -> bool:
@@ -271,18 +281,18 @@ def _no_good(scene: CaseScene) -> bool:
     """Return whether the present try failed: its instance is gone or broken, or the step took too long."""
     if is_light(scene.case):
         return False
-    if scene.case.step is Step.LAUNCH:
+    if scene.case.step is CaseStep.LAUNCH:
         launched = scene.draft.overview.instances_with(scene.case.token)
         return any(i.state.is_dead for i in launched) and scene.instance is None
-    if scene.setup is not None and failure(scene.setup, scene.view):
+    if scene.setup is not None and setup_failure(scene.setup, scene.view):
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
         return True
     if _is_unfit(scene):
         return True
-    if _is_gone(scene) or (scene.case.step is not Step.RETURN and scene.is_late):
+    if _is_gone(scene) or (scene.case.step is not CaseStep.RETURN and scene.is_late):
         return True
-    return scene.case.step is not Step.PROVISION and (_is_broken(scene) or _died(scene))
+    return scene.case.step is not CaseStep.PROVISION and (_is_broken(scene) or _died(scene))
 
 
 def _is_gone(scene: CaseScene) -> bool:
@@ -306,7 +316,7 @@ def _died(scene: CaseScene) -> bool:
 def _tries_left(scene: CaseScene) -> bool:
     """Return whether another try is left."""
     # if jobs cannot begin on the new machine either, the machine is not the cause: a person must look at the scripts
-    if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is DeepStart.FAILED:
+    if scene.case.rung is Advice.REPLACE and scene.case.step is CaseStep.RETURN and scene.launch is DeepStart.FAILED:
         return False
     return scene.case.launches + 1 < scene.draft.want.repair.max_launches
 
@@ -340,7 +350,7 @@ def _back(scene: CaseScene) -> bool:
 def _late(scene: CaseScene) -> bool:
     """Return whether the step's deadline has passed."""
     # not if the node was given back before the repair began: its jobs may run on
-    return scene.is_late and not (scene.case.step in (Step.DRAIN, Step.RELEASE) and is_unmarked(scene))
+    return scene.is_late and not (scene.case.step in (CaseStep.DRAIN, CaseStep.RELEASE) and is_unmarked(scene))
 
 
 QUESTIONS: dict[CaseFact, Callable[[CaseScene], bool]] = {

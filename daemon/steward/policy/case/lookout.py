@@ -1,7 +1,7 @@
 """Ask the second witness about silent nodes."""
 
 from steward.model.action import ProbeNode
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.node import Node
 from steward.model.repair_policy import WITNESS_FRESH_S
@@ -9,16 +9,15 @@ from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.gone import (
     AGREE,
-    confirmed_gone,
     has_jobs,
     held_nodes,
     most_are_reached,
-    note_lost,
     open_silence,
     peers_of,
+    why_confirmed_gone,
 )
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.verdict import Standing, Verdict, monitored_nodes, standing
+from steward.policy.facts.verdict import Standing, Verdict, monitored_but_unheard, standing
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """Standings in which the witness is asked. With a late agent, the answer is there when the silence becomes a loss."""
@@ -40,7 +39,7 @@ def probe_silent(draft: Draft) -> None:
     # of many nodes that fell silent at once, look only at those of jobs whose shims wait, and at one of each job that
     # may be resumed, or at all its nodes if that may bring the job back: nothing depends on the others
     asked_about = _nodes_to_look_at(draft) if many else set()
-    for node in map(draft.seen.nodes.__getitem__, monitored_nodes(draft)):
+    for node in map(draft.seen.nodes.__getitem__, monitored_but_unheard(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
         if not is_passed_over and not belongs_to_slot(node, draft):
             _probe(node, draft, is_of_many=node.name in many)
@@ -70,8 +69,8 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.cases.in_work(node.name)
-    is_in_repair = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
-    if verdict.standing not in LOOKED_AT or is_in_repair or confirmed_gone(node, draft):
+    is_in_repair = case is not None and case.step not in (CaseStep.VERIFY, CaseStep.RETURN)
+    if verdict.standing not in LOOKED_AT or is_in_repair or why_confirmed_gone(node, draft):
         return
     key = Key(f"probe:{node.name}")
     every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)
@@ -88,3 +87,9 @@ def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_m
     if verdict.standing is not Standing.AGENT_ONLY:
         return every
     return min(every, max(DIES_AFTER_S, (last or since) - since))
+
+
+def note_lost(node: NodeName, since: float, draft: Draft) -> None:
+    """Remember when the node was last found lost."""
+    if (draft.nodes.of(node).lost_at or 0.0) < since:
+        draft.nodes.note(node, lost_at=draft.now)

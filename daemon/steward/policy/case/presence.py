@@ -7,7 +7,8 @@ from steward.model.events import Level
 from steward.model.ids import InstanceId, NodeName
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.facts.verdict import monitored_nodes
+from steward.policy.facts.stops import reported_stop, stops_from
+from steward.policy.facts.verdict import monitored_but_unheard
 from steward.policy.traits import Trait
 
 _LONGEST_NAMES = 200
@@ -50,7 +51,7 @@ def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
 
 def note_leaves(draft: Draft) -> None:
     """Remember which agents were told to end, for a head that starts before they are back."""
-    for name in monitored_nodes(draft):
+    for name in monitored_but_unheard(draft):
         view = draft.seen.agents.get(name)
         if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
             draft.nodes.note(name, left_us=view.lost_at)
@@ -69,3 +70,33 @@ def note_absences(draft: Draft) -> None:
     for name in sorted(before - away):
         if name in draft.seen.nodes:
             draft.nodes.note(name, away_since=None, back_at=draft.now)
+
+
+def remember_served(draft: Draft) -> None:
+    """Remember which machine Slurm had in full service: if it is later found to have less, hardware was lost."""
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
+    if draft.ground.is_done(remember_served, of):
+        return
+    unfit = nodes.having(Trait.UNFIT)
+    for name, who in agents.told.items():
+        if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
+            draft.served[name] = who.instance
+    if len(draft.served) > len(draft.seen.nodes):
+        draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
+    if draft.served.unchanged is not None:
+        draft.ground.done(remember_served, of)
+
+
+def note_stops(draft: Draft) -> None:
+    """Remember since when agents say that their hosts shut down, and providers that they reclaim machines."""
+    for name in draft.overview.unheard:
+        view, since = draft.seen.agents.get(name), reported_stop(name, draft)
+        # an agent that was told to end while its host stays up may come back: nothing is kept for it
+        if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
+            draft.nodes.note(name, stops_from=since)
+    for name in draft.overview.reclaimed - draft.overview.remembered("reclaimed_from"):
+        draft.nodes.note(name, reclaimed_from=draft.now)
+    for name in draft.overview.remembered("reclaimed_from") - draft.overview.reclaimed:
+        if draft.instances_of(name):
+            draft.nodes.note(name, reclaimed_from=None)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.health import Advice
 from steward.model.ids import InstanceId, Key
 from steward.model.instance import Instance
@@ -30,10 +30,10 @@ def limit_s(case: Case, node: Node, draft: Draft) -> float | None:
     jobs, not the wait for a turn or for a person's approval.
     """
     rules = draft.want.repair
-    is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
-    if is_rungs or (case.step is Step.LAUNCH and case.rung is Advice.REBOOT):
+    is_rungs = case.step in (CaseStep.MEND, CaseStep.VERIFY) and is_light(case)
+    if is_rungs or (case.step is CaseStep.LAUNCH and case.rung is Advice.REBOOT):
         return time_limit(case.rung, rules)
-    if case.step is Step.RELEASE and (needs_approval(case, draft) or not waits_for_jobs(case, node)):
+    if case.step is CaseStep.RELEASE and (needs_approval(case, draft) or not waits_for_jobs(case, node)):
         return None
     return deadline(case.step, rules)
 
@@ -115,9 +115,9 @@ class CaseScene:
     @property
     def is_late(self) -> bool:
         limit = limit_s(self.case, self.node, self.draft)
-        if limit is not None and self.case.step is Step.VERIFY and self.setup is not None:
+        if limit is not None and self.case.step is CaseStep.VERIFY and self.setup is not None:
             limit += self.draft.want.capacity.setup_timeout_s
-        if limit is not None and self.case.step is Step.RETURN and self.start is not DeepStart.NONE:
+        if limit is not None and self.case.step is CaseStep.RETURN and self.start is not DeepStart.NONE:
             limit += start_limit(self.draft)
         self.draft.wake(None if limit is None else self.case.entered + limit)
         return limit is not None and self.draft.now >= self.case.entered + limit
@@ -146,7 +146,7 @@ def _alive(case: Case, draft: Draft) -> list[Instance]:
 def note_old_instance(case: Case, draft: Draft) -> Case:
     """Return the case with its old instance noted, once the provider lists it."""
     # the list may not have shown the instance when the case was opened
-    if case.step is not Step.LAUNCH or case.old_instance is not None:
+    if case.step is not CaseStep.LAUNCH or case.old_instance is not None:
         return case
     return replace(case, old_instance=old_instance(case, draft))
 
@@ -159,7 +159,7 @@ def try_key(case: Case) -> Key:
 
 def note_failures(case: Case, draft: Draft) -> Case:
     """Return the case; after a refused launch or reboot, with the refusal counted and the time of the next try."""
-    if case.step is not Step.LAUNCH:
+    if case.step is not CaseStep.LAUNCH:
         return case
     key = try_key(case)
     error = draft.seen.failures.get(key)
@@ -168,7 +168,7 @@ def note_failures(case: Case, draft: Draft) -> Case:
 
 def note_shortage(case: Case, draft: Draft) -> Case:
     """Return the case; if no spare is free, with the try counted as a lack of capacity and the time of the next try."""
-    if case.step is not Step.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
+    if case.step is not CaseStep.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
         return case
     has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None
     return case if has_one or draft.now < case.next_try else _refused(case, shortage(case, draft), draft)

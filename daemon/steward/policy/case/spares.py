@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steward.model.action import DrainNode, TerminateInstance
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.health import Advice
 from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
@@ -61,7 +61,7 @@ def _why_over(loan: Instance, draft: Draft) -> str:
     case = draft.cases.open_of(loan.instead_of) if loan.instead_of else None
     if loan.instead_of and is_idle_spare(loan.instead_of, draft):
         return f"{loan.instead_of}, itself a spare, is no longer needed"
-    if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
+    if case is not None and (case.stand_in == loan.node or (case.step is CaseStep.LAUNCH and _is_for(loan, case))):
         return ""
     if case is not None and case.rung is Advice.NONE and loan.token == case.token:
         return ""  # the broken node is back, and its checks decide
@@ -135,7 +135,7 @@ def _chosen(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | No
 
 
 def _waiting(draft: Draft) -> list[Case]:
-    at_launch = [case for case in draft.cases.values() if case.step is Step.LAUNCH and needs_spare(case, draft)]
+    at_launch = [case for case in draft.cases.values() if case.step is CaseStep.LAUNCH and needs_spare(case, draft)]
     return [case for case in at_launch if loan_of(case, draft) is None]
 
 

@@ -4,22 +4,23 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, RebootInstance, ReturnNode, TerminateInstance
-from steward.model.case import Case, Step, Trigger
+from steward.model.agent_action import MendNode
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.health import Advice
 from steward.model.ids import InstanceId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
+from steward.policy.case.incidents import note_scouted
+from steward.policy.case.marks import note_mark
 from steward.policy.case.scene import CaseScene, old_instance, stale_instances, try_key, waits_for_jobs
 from steward.policy.case.spares import attainable, free_spare, needs_spare
 from steward.policy.case.table import CaseFact
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import CHECK, note_scouted
-from steward.policy.facts.forgotten import note_mark
-from steward.policy.facts.setup import ask_setup
-from steward.policy.facts.verdict import ask_mend, command
-from steward.policy.guards.approval import ask_for_yes, needs_approval
+from steward.policy.facts.incidents import CHECK
+from steward.policy.facts.verdict import NOTHING, admin_command, order_of, order_outcome
+from steward.policy.guards.approval import ask_for_approval, needs_approval
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.guards.ladder import (
@@ -32,12 +33,12 @@ from steward.policy.guards.ladder import (
     quarantine,
     was_repaired,
 )
-from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
+from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, ask_setup, may_be_half_made
 from steward.policy.slurm_reasons import is_of_jobs
 
 _CARRIED_OUT = (CaseFact.LAUNCHED, CaseFact.ESCALATE, CaseFact.DUD, CaseFact.SPENT)
 """The facts after which a launch or a reboot has taken place."""
-_ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+_ON_THE_WAY = (CaseStep.MEND, CaseStep.LAUNCH, CaseStep.PROVISION, CaseStep.VERIFY, CaseStep.RETURN)
 
 
 def mark_of(case: Case) -> Mark:
@@ -45,19 +46,19 @@ def mark_of(case: Case) -> Mark:
     return Mark(check=case.check, action=case.rung.value, id=case.id)
 
 
-def entered(case: Case, fact: CaseFact, step: Step, scene: CaseScene) -> Case:
+def entered(case: Case, fact: CaseFact, step: CaseStep, scene: CaseScene) -> Case:
     """Return the case after it moved by `fact` to `step`, with its times and counts."""
     now = scene.draft.now
     moved = replace(case, step=step, entered=now)
     change = _ON_FACT.get(fact)
     moved = change(moved, scene) if change else moved
-    if step is Step.MEND:
+    if step is CaseStep.MEND:
         note_remedy(moved, scene.draft)
-    if case.step is Step.LAUNCH and fact in _CARRIED_OUT:
+    if case.step is CaseStep.LAUNCH and fact in _CARRIED_OUT:
         _note_repair(case, scene.draft)
-    if step is Step.LAUNCH and case.step is Step.RELEASE:
+    if step is CaseStep.LAUNCH and case.step is CaseStep.RELEASE:
         moved = replace(moved, old_instance=moved.old_instance or old_instance(moved, scene.draft))
-    return replace(moved, closed=now) if step is Step.CLOSED else moved
+    return replace(moved, closed=now) if step is CaseStep.CLOSED else moved
 
 
 def _note_repair(case: Case, draft: Draft) -> None:
@@ -108,7 +109,7 @@ def _without_stand_in(case: Case, scene: CaseScene) -> Case:
 
 def _after_incident(case: Case, scene: CaseScene) -> Case:
     """Return the case that an incident ended; a scout's repair that did not help counts against no hardware."""
-    if case.step is Step.CLOSED and case.marked is not None:
+    if case.step is CaseStep.CLOSED and case.marked is not None:
         note_scouted(f"{CHECK}{case.check}", scene.draft)
         forget_remedy(case, scene.draft)
     return case
@@ -139,7 +140,7 @@ _ON_FACT: dict[CaseFact, Callable[[Case, CaseScene], Case]] = {
 def wish_for(scene: CaseScene) -> None:
     """Ask for the actions that the case needs in its step; on a node that lost our mark, at most for the mark."""
     if scene.case.step in MARKED and is_unmarked(scene):
-        if is_forgotten(scene) and scene.case.step is Step.DRAIN:
+        if is_forgotten(scene) and scene.case.step is CaseStep.DRAIN:
             _take_out(scene)
         elif is_forgotten(scene):
             _mark_again(scene, "slurmctld restarted and lost Steward's mark")
@@ -175,7 +176,7 @@ def _mark_again(scene: CaseScene, text: str) -> None:
 
 
 def _ask_or_wait(scene: CaseScene) -> None:
-    if needs_approval(ask_for_yes(scene.case, scene.draft), scene.draft):
+    if needs_approval(ask_for_approval(scene.case, scene.draft), scene.draft):
         return
     if waits_for_jobs(scene.case, scene.node):
         text = f"{scene.case.node}: waits for its jobs to end"
@@ -291,7 +292,7 @@ def _give_back(scene: CaseScene) -> None:
         return  # the node was returned: wait until slurmd has answered Slurm's ping
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")
-    order = command(scene.node)  # the repair also fulfils a command that came meanwhile
+    order = admin_command(scene.node)  # the repair also fulfils a command that came meanwhile
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
@@ -324,12 +325,30 @@ def _send_to_serve(spare: NodeName, scene: CaseScene) -> None:
         draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), draft.want.repair.retry_s)
 
 
-_WISHES: dict[Step, Callable[[CaseScene], None]] = {
-    Step.DRAIN: _take_out,
-    Step.RELEASE: _ask_or_wait,
-    Step.MEND: _mend,
-    Step.LAUNCH: _replace,
-    Step.PROVISION: _finish_launch,
-    Step.VERIFY: _verify,
-    Step.RETURN: _give_back,
+_WISHES: dict[CaseStep, Callable[[CaseScene], None]] = {
+    CaseStep.DRAIN: _take_out,
+    CaseStep.RELEASE: _ask_or_wait,
+    CaseStep.MEND: _mend,
+    CaseStep.LAUNCH: _replace,
+    CaseStep.PROVISION: _finish_launch,
+    CaseStep.VERIFY: _verify,
+    CaseStep.RETURN: _give_back,
 }
+
+
+def ask_mend(case: Case, draft: Draft) -> None:
+    """Have the node's agent carry out the rung; repeated until the agent reports the end."""
+    view, order = draft.seen.agents.get(case.node), order_of(case)
+    if order is NOTHING or view is None or not view.connected or order_outcome(order, view) is not None:
+        return
+    why = Why(rule=f"case.{case.rung.value}", text=_order_text(case), evidence=(str(case.why),))
+    action = MendNode(
+        key=Key(f"mend:{order.token}"), why=why, node=case.node, rung=case.rung, target=case.target, token=order.token
+    )
+    draft.wish(action, draft.want.repair.retry_s)
+
+
+def _order_text(case: Case) -> str:
+    """Return what the order does, in words."""
+    did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
+    return f"{did} {case.target} on {case.node}"

@@ -5,7 +5,7 @@ A sign of trouble without proof opens no case: a deep check at the node's next i
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice, Severity
 from steward.model.ids import CaseId, NodeName
@@ -15,12 +15,11 @@ from steward.model.why import Why
 from steward.policy.case.scene import old_instance
 from steward.policy.case.spares import attainable
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import why_undoable
-from steward.policy.facts.correlate import in_incident, is_scout
+from steward.policy.facts.by_person import why_not_repairable
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
-from steward.policy.facts.gone import gone
+from steward.policy.facts.gone import is_withheld, why_gone
+from steward.policy.facts.incidents import in_incident, is_scout
 from steward.policy.facts.serving import belongs_to_slot, is_current
-from steward.policy.facts.silence import is_withheld
 from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
     is_hands_off,
@@ -28,7 +27,15 @@ from steward.policy.facts.slurm_faults import (
     reason_fault,
     with_reason,
 )
-from steward.policy.facts.verdict import Fault, Standing, command, incarnation_of, monitored_nodes, standing, worst
+from steward.policy.facts.verdict import (
+    Fault,
+    Standing,
+    admin_command,
+    incarnation_of,
+    monitored_but_unheard,
+    standing,
+    worst_finding,
+)
 from steward.policy.guards.breaker import admit, holding, tripped
 from steward.policy.guards.ladder import first_rung, identity, on_probation
 from steward.policy.traits import Trait, in_maintenance
@@ -57,7 +64,7 @@ def open_cases(draft: Draft) -> None:
 def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
     """Return nodes with any sign of trouble, sorted by name."""
     out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
-    names = failed.union(out, monitored_nodes(draft), draft.overview.finding)
+    names = failed.union(out, monitored_but_unheard(draft), draft.overview.finding)
     return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
 
@@ -77,7 +84,7 @@ def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
 
 def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
     """Return whether the node is lost and surely gone: no breaker holds such a node, or counts it."""
-    return fault.trigger is Trigger.LOST and bool(gone(node, draft))
+    return fault.trigger is Trigger.LOST and bool(why_gone(node, draft))
 
 
 SCOUTED = (
@@ -118,7 +125,7 @@ def _is_overruled(node: Node, fault: Fault, draft: Draft) -> bool:
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
     for case in draft.cases.of(node.name):
-        by_person = case.step is Step.CLOSED and case.why.rule == "case.by_person"
+        by_person = case.step is CaseStep.CLOSED and case.why.rule == "case.by_person"
         same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
         if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
             return True
@@ -127,7 +134,7 @@ def _is_overruled(node: Node, fault: Fault, draft: Draft) -> bool:
 
 def fault_of(node: Node, draft: Draft) -> Fault | None:
     """Return the most urgent reason to repair this node; None if there is none."""
-    order = command(node)
+    order = admin_command(node)
     if order is not None:
         why = Why(rule="node.command", text=f"an admin asked for {order.text}", evidence=(str(node.reason),))
         check = "admin"
@@ -149,7 +156,7 @@ def _own_fault(node: Node, draft: Draft) -> Fault | None:
 
 def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
     """Return the fault of the worst finding; None if there is none."""
-    finding = worst(draft.seen.agents.get(node), draft)
+    finding = worst_finding(draft.seen.agents.get(node), draft)
     if finding is None:
         return None
     fatal = finding.severity is Severity.FATAL
@@ -176,7 +183,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     if draft.paused:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
-        return why_undoable(node.name, fault.rung, draft)
+        return why_not_repairable(node.name, fault.rung, draft)
     if _is_overruled(node, fault, draft):
         return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
@@ -249,7 +256,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         node=node.name,
         trigger=fault.trigger,
         check=mark_word(fault.check),
-        step=Step.SUSPECT,
+        step=CaseStep.SUSPECT,
         entered=draft.now,
         opened=draft.now,
         why=fault.why,

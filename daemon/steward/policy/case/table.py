@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import Enum
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.repair_policy import RepairPolicy
 from steward.policy.state_machine import Table
 
@@ -42,87 +42,87 @@ class CaseFact(Enum):
     LATE = "the step's deadline passed"
 
 
-_ROWS: dict[tuple[Step, CaseFact], Step] = {
-    (Step.SUSPECT, CaseFact.INCIDENT): Step.CLOSED,
-    (Step.SUSPECT, CaseFact.TAKEN): Step.CLOSED,
-    (Step.SUSPECT, CaseFact.CLEARED): Step.CLOSED,
-    (Step.SUSPECT, CaseFact.CONFIRMED): Step.DRAIN,
-    (Step.SUSPECT, CaseFact.LATE): Step.CLOSED,
-    (Step.DRAIN, CaseFact.COMMANDED): Step.CLOSED,
-    (Step.DRAIN, CaseFact.TAKEN): Step.CLOSED,
-    (Step.DRAIN, CaseFact.FREED): Step.CLOSED,
-    (Step.DRAIN, CaseFact.WORSE): Step.DRAIN,
-    (Step.DRAIN, CaseFact.OUT): Step.RELEASE,
-    (Step.DRAIN, CaseFact.LATE): Step.HELD,
-    (Step.RELEASE, CaseFact.COMMANDED): Step.CLOSED,
-    (Step.RELEASE, CaseFact.TAKEN): Step.CLOSED,
-    (Step.RELEASE, CaseFact.FREED): Step.CLOSED,
-    (Step.RELEASE, CaseFact.WORSE): Step.DRAIN,
-    (Step.RELEASE, CaseFact.USED_UP): Step.RELEASE,
-    (Step.RELEASE, CaseFact.HEARD_AGAIN): Step.RELEASE,
-    (Step.RELEASE, CaseFact.UNMANAGED): Step.HELD,
-    (Step.RELEASE, CaseFact.WORN_OUT): Step.HELD,
-    (Step.RELEASE, CaseFact.GENTLE): Step.MEND,
-    (Step.RELEASE, CaseFact.READY): Step.LAUNCH,
-    (Step.RELEASE, CaseFact.LATE): Step.HELD,
-    (Step.MEND, CaseFact.COMMANDED): Step.CLOSED,
-    (Step.MEND, CaseFact.TAKEN): Step.CLOSED,
-    (Step.MEND, CaseFact.FREED): Step.CLOSED,
-    (Step.MEND, CaseFact.MENDED): Step.VERIFY,
-    (Step.MEND, CaseFact.NO_HELP): Step.RELEASE,
-    (Step.LAUNCH, CaseFact.TAKEN): Step.CLOSED,
-    (Step.LAUNCH, CaseFact.FREED): Step.CLOSED,
-    (Step.LAUNCH, CaseFact.LAUNCHED): Step.PROVISION,
-    (Step.LAUNCH, CaseFact.HEARD_AGAIN): Step.RELEASE,
-    (Step.LAUNCH, CaseFact.NOT_DONE): Step.LAUNCH,
-    (Step.LAUNCH, CaseFact.ESCALATE): Step.LAUNCH,
-    (Step.LAUNCH, CaseFact.UNMANAGED): Step.HELD,
-    (Step.LAUNCH, CaseFact.DUD): Step.LAUNCH,
-    (Step.LAUNCH, CaseFact.SPENT): Step.HELD,
-    (Step.LAUNCH, CaseFact.REFUSED): Step.HELD,
-    (Step.LAUNCH, CaseFact.LATE): Step.HELD,
-    (Step.PROVISION, CaseFact.TAKEN): Step.CLOSED,
-    (Step.PROVISION, CaseFact.FREED): Step.CLOSED,
-    (Step.PROVISION, CaseFact.REBORN): Step.VERIFY,
-    (Step.PROVISION, CaseFact.DUD): Step.LAUNCH,
-    (Step.PROVISION, CaseFact.SPENT): Step.HELD,
-    (Step.VERIFY, CaseFact.INCIDENT): Step.CLOSED,
-    (Step.VERIFY, CaseFact.TAKEN): Step.CLOSED,
-    (Step.VERIFY, CaseFact.FREED): Step.CLOSED,
-    (Step.VERIFY, CaseFact.SOUND): Step.RETURN,
-    (Step.VERIFY, CaseFact.NO_HELP): Step.RELEASE,
-    (Step.VERIFY, CaseFact.DUD): Step.LAUNCH,
-    (Step.VERIFY, CaseFact.SPENT): Step.HELD,
-    (Step.RETURN, CaseFact.INCIDENT): Step.CLOSED,
-    (Step.RETURN, CaseFact.TAKEN): Step.CLOSED,
-    (Step.RETURN, CaseFact.STOOD_IN): Step.HELD,
-    (Step.RETURN, CaseFact.BACK): Step.CLOSED,
-    (Step.RETURN, CaseFact.UNPROVED): Step.HELD,
-    (Step.RETURN, CaseFact.NO_HELP): Step.RELEASE,
-    (Step.RETURN, CaseFact.DUD): Step.LAUNCH,
-    (Step.RETURN, CaseFact.SPENT): Step.HELD,
-    (Step.RETURN, CaseFact.LATE): Step.HELD,
-    (Step.HELD, CaseFact.COMMANDED): Step.CLOSED,
-    (Step.HELD, CaseFact.TAKEN): Step.CLOSED,
-    (Step.HELD, CaseFact.FREED): Step.CLOSED,
-    (Step.HELD, CaseFact.HEARD_AGAIN): Step.RELEASE,
-    (Step.HELD, CaseFact.CAME): Step.VERIFY,
+_ROWS: dict[tuple[CaseStep, CaseFact], CaseStep] = {
+    (CaseStep.SUSPECT, CaseFact.INCIDENT): CaseStep.CLOSED,
+    (CaseStep.SUSPECT, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.SUSPECT, CaseFact.CLEARED): CaseStep.CLOSED,
+    (CaseStep.SUSPECT, CaseFact.CONFIRMED): CaseStep.DRAIN,
+    (CaseStep.SUSPECT, CaseFact.LATE): CaseStep.CLOSED,
+    (CaseStep.DRAIN, CaseFact.COMMANDED): CaseStep.CLOSED,
+    (CaseStep.DRAIN, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.DRAIN, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.DRAIN, CaseFact.WORSE): CaseStep.DRAIN,
+    (CaseStep.DRAIN, CaseFact.OUT): CaseStep.RELEASE,
+    (CaseStep.DRAIN, CaseFact.LATE): CaseStep.HELD,
+    (CaseStep.RELEASE, CaseFact.COMMANDED): CaseStep.CLOSED,
+    (CaseStep.RELEASE, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.RELEASE, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.RELEASE, CaseFact.WORSE): CaseStep.DRAIN,
+    (CaseStep.RELEASE, CaseFact.USED_UP): CaseStep.RELEASE,
+    (CaseStep.RELEASE, CaseFact.HEARD_AGAIN): CaseStep.RELEASE,
+    (CaseStep.RELEASE, CaseFact.UNMANAGED): CaseStep.HELD,
+    (CaseStep.RELEASE, CaseFact.WORN_OUT): CaseStep.HELD,
+    (CaseStep.RELEASE, CaseFact.GENTLE): CaseStep.MEND,
+    (CaseStep.RELEASE, CaseFact.READY): CaseStep.LAUNCH,
+    (CaseStep.RELEASE, CaseFact.LATE): CaseStep.HELD,
+    (CaseStep.MEND, CaseFact.COMMANDED): CaseStep.CLOSED,
+    (CaseStep.MEND, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.MEND, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.MEND, CaseFact.MENDED): CaseStep.VERIFY,
+    (CaseStep.MEND, CaseFact.NO_HELP): CaseStep.RELEASE,
+    (CaseStep.LAUNCH, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.LAUNCH, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.LAUNCH, CaseFact.LAUNCHED): CaseStep.PROVISION,
+    (CaseStep.LAUNCH, CaseFact.HEARD_AGAIN): CaseStep.RELEASE,
+    (CaseStep.LAUNCH, CaseFact.NOT_DONE): CaseStep.LAUNCH,
+    (CaseStep.LAUNCH, CaseFact.ESCALATE): CaseStep.LAUNCH,
+    (CaseStep.LAUNCH, CaseFact.UNMANAGED): CaseStep.HELD,
+    (CaseStep.LAUNCH, CaseFact.DUD): CaseStep.LAUNCH,
+    (CaseStep.LAUNCH, CaseFact.SPENT): CaseStep.HELD,
+    (CaseStep.LAUNCH, CaseFact.REFUSED): CaseStep.HELD,
+    (CaseStep.LAUNCH, CaseFact.LATE): CaseStep.HELD,
+    (CaseStep.PROVISION, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.PROVISION, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.PROVISION, CaseFact.REBORN): CaseStep.VERIFY,
+    (CaseStep.PROVISION, CaseFact.DUD): CaseStep.LAUNCH,
+    (CaseStep.PROVISION, CaseFact.SPENT): CaseStep.HELD,
+    (CaseStep.VERIFY, CaseFact.INCIDENT): CaseStep.CLOSED,
+    (CaseStep.VERIFY, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.VERIFY, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.VERIFY, CaseFact.SOUND): CaseStep.RETURN,
+    (CaseStep.VERIFY, CaseFact.NO_HELP): CaseStep.RELEASE,
+    (CaseStep.VERIFY, CaseFact.DUD): CaseStep.LAUNCH,
+    (CaseStep.VERIFY, CaseFact.SPENT): CaseStep.HELD,
+    (CaseStep.RETURN, CaseFact.INCIDENT): CaseStep.CLOSED,
+    (CaseStep.RETURN, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.RETURN, CaseFact.STOOD_IN): CaseStep.HELD,
+    (CaseStep.RETURN, CaseFact.BACK): CaseStep.CLOSED,
+    (CaseStep.RETURN, CaseFact.UNPROVED): CaseStep.HELD,
+    (CaseStep.RETURN, CaseFact.NO_HELP): CaseStep.RELEASE,
+    (CaseStep.RETURN, CaseFact.DUD): CaseStep.LAUNCH,
+    (CaseStep.RETURN, CaseFact.SPENT): CaseStep.HELD,
+    (CaseStep.RETURN, CaseFact.LATE): CaseStep.HELD,
+    (CaseStep.HELD, CaseFact.COMMANDED): CaseStep.CLOSED,
+    (CaseStep.HELD, CaseFact.TAKEN): CaseStep.CLOSED,
+    (CaseStep.HELD, CaseFact.FREED): CaseStep.CLOSED,
+    (CaseStep.HELD, CaseFact.HEARD_AGAIN): CaseStep.RELEASE,
+    (CaseStep.HELD, CaseFact.CAME): CaseStep.VERIFY,
 }
-TABLE = Table(_ROWS)
+CASE_TABLE = Table(_ROWS)
 
-_DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {
-    Step.SUSPECT: lambda rules: rules.suspect_deadline_s,
-    Step.DRAIN: lambda rules: rules.drain_deadline_s,
-    Step.RELEASE: lambda rules: rules.release_deadline_s,
-    Step.MEND: lambda rules: rules.budgets.reset_timeout_s,
-    Step.LAUNCH: lambda rules: rules.launch_timeout_s,
-    Step.PROVISION: lambda rules: rules.provision_timeout_s,
-    Step.VERIFY: lambda rules: rules.verify_timeout_s,
-    Step.RETURN: lambda rules: rules.return_timeout_s,
+_DEADLINES: dict[CaseStep, Callable[[RepairPolicy], float]] = {
+    CaseStep.SUSPECT: lambda rules: rules.suspect_deadline_s,
+    CaseStep.DRAIN: lambda rules: rules.drain_deadline_s,
+    CaseStep.RELEASE: lambda rules: rules.release_deadline_s,
+    CaseStep.MEND: lambda rules: rules.budgets.reset_timeout_s,
+    CaseStep.LAUNCH: lambda rules: rules.launch_timeout_s,
+    CaseStep.PROVISION: lambda rules: rules.provision_timeout_s,
+    CaseStep.VERIFY: lambda rules: rules.verify_timeout_s,
+    CaseStep.RETURN: lambda rules: rules.return_timeout_s,
 }
 
 
-def deadline(step: Step, rules: RepairPolicy) -> float | None:
+def deadline(step: CaseStep, rules: RepairPolicy) -> float | None:
     """Return how many seconds a case may stay in a step; None for HELD and CLOSED."""
     of = _DEADLINES.get(step)
     return of(rules) if of else None
@@ -139,10 +139,10 @@ the jobs on the node; its turn, or a person's approval, is waited for without li
 
 def page() -> str:
     """Return the text of docs/case.md."""
-    return TABLE.page(_HEAD, Step.SUSPECT, _limit)
+    return CASE_TABLE.page(_HEAD, CaseStep.SUSPECT, _limit)
 
 
-def _limit(step: Step) -> str:
+def _limit(step: CaseStep) -> str:
     seconds = deadline(step, RepairPolicy())
     return "a person" if seconds is None else f"{seconds:.0f} s"
 

@@ -9,10 +9,10 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, finish, tell, with_results
+from steward.policy.deep.outcome import DEEP_TABLE, DeepFact, DeepScene, finish, tell, with_results
 from steward.policy.draft import Draft
 from steward.policy.facts.crowd import Crowd, choose, free_nodes, nodes_to_give_up
-from steward.policy.facts.doubts import suspects
+from steward.policy.facts.doubts import nodes_to_deep_check
 from steward.policy.guards.deep_start import ask_suspects, is_awaited, is_unproved, sweep
 from steward.policy.state_machine import StateMachine
 
@@ -51,7 +51,7 @@ def _start_due(draft: Draft) -> None:
     rules = draft.want.deep
     if not rules.enabled or not draft.may_touch_nodes:
         return
-    if rules.suspects and _may_have_suspects(draft) and (doubts := suspects(draft)):
+    if rules.suspects and _may_have_suspects(draft) and (doubts := nodes_to_deep_check(draft)):
         ask_suspects(doubts, Crowd(draft), draft)
     if rules.sweep_period_s:
         sweep(Crowd(draft), draft)
@@ -121,7 +121,7 @@ def _enter(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepScene:
 def _noted(scene: DeepScene) -> DeepScene:
     run = noted(scene)
     if run.state is DeepState.WAITING:
-        run = scene.draft.deeps.keep(settled(run, scene))
+        run = scene.draft.deeps.keep(with_lost_nodes_settled(run, scene))
     return replace(scene, run=run)
 
 
@@ -137,7 +137,7 @@ def noted(scene: DeepScene) -> DeepRun:
     return run
 
 
-def settled(run: DeepRun, scene: DeepScene) -> DeepRun:
+def with_lost_nodes_settled(run: DeepRun, scene: DeepScene) -> DeepRun:
     """Return the waiting deep check, with a result for each node that it gives up."""
     skipped = nodes_to_give_up(run, scene.crowd, scene.draft)
     if not skipped:
@@ -305,5 +305,5 @@ QUESTIONS: dict[DeepFact, Callable[[DeepScene], bool]] = {
 }
 
 _DEEPS = StateMachine(
-    table=TABLE, step_of=lambda scene: scene.run.state, questions=QUESTIONS, enter=_enter, noted=_noted
+    table=DEEP_TABLE, step_of=lambda scene: scene.run.state, questions=QUESTIONS, enter=_enter, noted=_noted
 )

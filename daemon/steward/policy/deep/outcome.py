@@ -11,7 +11,7 @@ from steward.model.ids import NodeName
 from steward.model.job import Job, JobState
 from steward.model.reservation import Reservation
 from steward.policy.deep.judge import Judged, judge
-from steward.policy.deep.usual import learn
+from steward.policy.deep.usual import with_new_values
 from steward.policy.draft import Draft
 from steward.policy.facts.crowd import Crowd
 from steward.policy.state_machine import Table
@@ -97,7 +97,7 @@ _ROWS: dict[tuple[DeepState, DeepFact], DeepState] = {
     (DeepState.RUNNING, DeepFact.ENDED): DeepState.DONE,
     (DeepState.RUNNING, DeepFact.LATE): DeepState.DONE,
 }
-TABLE = Table(_ROWS)
+DEEP_TABLE = Table(_ROWS)
 
 
 MAX_MEASURES = 400
@@ -142,7 +142,9 @@ def _judge_and_learn(
 ) -> dict[NodeName, Judged]:
     profiles = {name: _profile(name, draft) for name in run.nodes}
     said = judge(left, run.kinds, measures, profiles=profiles, baselines=draft.baselines)
-    draft.baselines.update(learn(draft.baselines, measures, {n: each.result for n, each in said.items()}, profiles))
+    draft.baselines.update(
+        with_new_values(draft.baselines, measures, {n: each.result for n, each in said.items()}, profiles)
+    )
     return said
 
 

@@ -46,7 +46,7 @@ def all_rounds(nodes: Collection[NodeName]) -> tuple[Round, ...]:
     return tuple(rounds)
 
 
-def suspects(good: Iterable[Pair], bad: Iterable[Pair]) -> frozenset[NodeName]:
+def nodes_with_bad_pairs(good: Iterable[Pair], bad: Iterable[Pair]) -> frozenset[NodeName]:
     """Return the nodes with a bad pair and no good one: each is at fault, or met a node that is."""
     cleared = {node for pair in good for node in pair}
     return frozenset(node for pair in bad for node in pair if node not in cleared)
@@ -57,7 +57,7 @@ def second_rounds(good: Collection[Pair], bad: Collection[Pair], seed: str) -> t
 
     The second result shows which node was at fault in the first. Without good nodes, suspects meet each other.
     """
-    waiting = _shuffled(suspects(good, bad), seed)
+    waiting = _shuffled(nodes_with_bad_pairs(good, bad), seed)
     cleared = _shuffled({node for pair in good for node in pair}, seed + "/good")
     met = {*good, *bad}
     rounds: list[Round] = []

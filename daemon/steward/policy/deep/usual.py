@@ -102,7 +102,7 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def learn(
+def with_new_values(
     baselines: Mapping[str, Baseline],
     measures: Iterable[Measure],
     results: Mapping[NodeName, DeepResult],

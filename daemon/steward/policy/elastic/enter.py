@@ -12,7 +12,7 @@ from steward.policy.elastic_book import counted, last_change, with_change
 from steward.policy.facts.run_rules import next_backoff
 
 
-def enter(scene: RunScene, fact: RunFact, to: RunPhase) -> ElasticRun:
+def enter_phase(scene: RunScene, fact: RunFact, to: RunPhase) -> ElasticRun:
     """Return the run in its next phase."""
     run = counted(scene.run, scene.draft.now)
     scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))

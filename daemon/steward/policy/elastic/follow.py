@@ -9,11 +9,11 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.elastic.enter import enter
+from steward.policy.elastic.enter import enter_phase
 from steward.policy.elastic.facts import QUESTIONS
 from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
 from steward.policy.elastic.scene import RunScene
-from steward.policy.elastic.table import TABLE, RunFact, deadline
+from steward.policy.elastic.table import RUN_TABLE, RunFact, deadline
 from steward.policy.facts.run_rules import rules_of
 from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
@@ -110,10 +110,10 @@ def _follow(
 
 
 def _enter(scene: RunScene, fact: RunFact, phase: RunPhase) -> RunScene:
-    return replace(scene, run=scene.draft.elastic.keep(enter(scene, fact, phase)))
+    return replace(scene, run=scene.draft.elastic.keep(enter_phase(scene, fact, phase)))
 
 
-_RUNS = StateMachine(table=TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)
+_RUNS = StateMachine(table=RUN_TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)
 
 
 def _note_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:

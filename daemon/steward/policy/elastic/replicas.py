@@ -16,9 +16,9 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic_book import with_replica
 from steward.policy.facts.quotas import in_force
-from steward.policy.facts.run_end import bystander
 from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.facts.turn_share import has_share
+from steward.policy.guards.run_end import bystander
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0

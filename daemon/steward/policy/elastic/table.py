@@ -66,7 +66,7 @@ _ROWS: dict[tuple[RunPhase, RunFact], RunPhase] = {
     (RunPhase.BACKOFF, RunFact.FORMED): RunPhase.REFORMING,
     (RunPhase.BACKOFF, RunFact.COOL): RunPhase.RUNNING,
 }
-TABLE = Table(_ROWS)
+RUN_TABLE = Table(_ROWS)
 ANSWER_S = 15.0
 """How long beyond the grace a coordinator may take to carry out an order."""
 

@@ -1,7 +1,7 @@
 """Remembered jobs that need attention.
 
-A job is at rest if it runs as remembered or is over, and nothing was ever decided, kept or noted for it. No step of the
-plan has anything to do for such a job, so thousands of them cost next to nothing.
+A job is at rest if it runs as remembered or is over, and nothing was ever decided, kept or noted for it. No stage of
+the plan has anything to do for such a job, so thousands of them cost next to nothing.
 """
 
 from steward.model.ids import JobId

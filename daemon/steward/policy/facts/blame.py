@@ -6,7 +6,7 @@ from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.verdict import Standing, standing, worst
+from steward.policy.facts.verdict import Standing, standing, worst_finding
 
 EVIDENCE_BEFORE_S, EVIDENCE_AFTER_S = 600.0, 300.0
 """How long before and after a failure evidence explains the failure."""
@@ -41,7 +41,7 @@ def _is_sound(node: NodeName, draft: Draft) -> bool:
     if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
-    return fine and worst(draft.seen.agents.get(node), draft) is None
+    return fine and worst_finding(draft.seen.agents.get(node), draft) is None
 
 
 LEAST_USERS = 2
@@ -54,7 +54,7 @@ def nodes_failing_other_users(uid: int, around: float, draft: Draft) -> Mapping[
     """
     if (uid, around) not in draft.found.companies:
         failures = _failures(uid, around, draft)
-        bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
+        bad = {node: jobs for node, jobs in failures.items() if count_users(jobs) >= LEAST_USERS}
         draft.found.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
     return draft.found.companies[uid, around]
 
@@ -69,6 +69,6 @@ def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]
     return found
 
 
-def users(jobs: Sequence[Job]) -> int:
+def count_users(jobs: Sequence[Job]) -> int:
     """Return how many users the jobs belong to."""
     return len({job.user_id for job in jobs})

@@ -7,22 +7,22 @@ from steward.policy.facts.loans import can_be_replaced
 from steward.policy.slurm_reasons import COMMANDS
 
 
-def give_back(node: NodeName) -> str:
+def return_command(node: NodeName) -> str:
     """Return the command by which a person gives a node back to Slurm."""
     return f"`scontrol update nodename={node} state=resume`"
 
 
-def ways_out(node: NodeName, draft: Draft) -> str:
+def commands_for_held_node(node: NodeName, draft: Draft) -> str:
     """Return the commands for a held node: give it back, or the first repair that can be carried out there."""
     able = [word for word, rung in COMMANDS.items() if _can_be_done(node, rung, draft)]
-    return ", or reason=".join((give_back(node), *able[:1]))
+    return ", or reason=".join((return_command(node), *able[:1]))
 
 
 def _can_be_done(node: NodeName, rung: Advice, draft: Draft) -> bool:
-    return node in draft.slots.repairable and not why_undoable(node, rung, draft)
+    return node in draft.slots.repairable and not why_not_repairable(node, rung, draft)
 
 
-def why_undoable(node: NodeName, rung: Advice, draft: Draft) -> str:
+def why_not_repairable(node: NodeName, rung: Advice, draft: Draft) -> str:
     """Return why an admin's command cannot be carried out on a node that has a slot; empty if it can be."""
     slot = draft.slots.repairable.get(node)
     if slot is None:

@@ -7,7 +7,7 @@ from steward.model.health import Finding, Scope, Severity
 from steward.model.ids import CaseId, NodeName
 from steward.model.text import times
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import in_incident
+from steward.policy.facts.incidents import in_incident
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import mode_of
 
@@ -16,7 +16,7 @@ AGAIN_S = 7 * 86400.0
 _REBOOTED = "slurm.rebooted"
 
 
-def suspects(draft: Draft) -> dict[NodeName, str]:
+def nodes_to_deep_check(draft: Draft) -> dict[NodeName, str]:
     """Return the nodes that should be deep-checked, with the reason.
 
     Left out are nodes under repair, on their way in or out, or taken out by a person, and faults that many nodes have
@@ -25,13 +25,13 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
     found, again = {}, rebooted_again(draft)
     names = again.keys() | set(draft.overview.finding)
     for node in (draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes):
-        why = doubt(node.name, again, draft)
+        why = suspicion_against(node.name, again, draft)
         if why and draft.cases.open_of(node.name) is None and not belongs_to_slot(node, draft) and not node.is_foreign:
             found[node.name] = why
     return found
 
 
-def doubt(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
+def suspicion_against(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
     """Return the suspicion against a node without proof; empty if there is none. `again` is from `rebooted_again`."""
     return _doubt(node, draft) or again.get(node, "")
 

@@ -11,17 +11,17 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS
 from steward.policy.facts.forgotten import bears_old_mark
+from steward.policy.facts.incidents import AGENTS, in_incident
 from steward.policy.facts.verdict import (
     Standing,
     machine_of,
     missed_since,
-    monitored_nodes,
+    monitored_but_unheard,
     standing,
     went_with_host,
 )
-from steward.policy.traits import Trait, is_away_on_purpose
+from steward.policy.traits import is_away_on_purpose
 
 PEERS = 3
 """How many agents are asked about a silent node."""
@@ -37,12 +37,12 @@ def open_silence(draft: Draft) -> Incident | None:
     return incident if incident is not None and incident.over is None else None
 
 
-def gone(node: Node, draft: Draft) -> str:
+def why_gone(node: Node, draft: Draft) -> str:
     """Return why we are sure that the lost node is gone; empty if we are not."""
-    return confirmed_gone(node, draft) or _gone_by_looks(node, draft)
+    return why_confirmed_gone(node, draft) or _gone_by_looks(node, draft)
 
 
-def confirmed_gone(node: Node, draft: Draft) -> str:
+def why_confirmed_gone(node: Node, draft: Draft) -> str:
     """Return how the agent, the provider or Slurm says that the lost node is gone; empty if none of them does."""
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
@@ -69,7 +69,7 @@ def _by_slurm(node: Node, draft: Draft) -> str:
     # this does not count while the head reaches no node, because slurmctld is then cut off, too; nor for a while after
     # an agent came back, because others may follow
     is_slurms = node.is_down and (node.mark is None or bears_old_mark(node, draft))
-    return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
+    return "Slurm has it DOWN" if is_slurms and count_reached(draft)[0] and _is_calm(0.0, draft) else ""
 
 
 def _gone_by_looks(node: Node, draft: Draft) -> str:
@@ -111,21 +111,6 @@ def _hears(name: NodeName, draft: Draft) -> bool:
     return name in draft.seen.nodes and view is not None and view.is_heard
 
 
-def note_unanswered(draft: Draft) -> None:
-    """Remember since when the slurmd of a lost node does not answer; forget it once slurmd or the agent is reached."""
-    unheard = draft.ground.agents.having(Trait.UNHEARD)
-    for name in sorted(draft.overview.remembered("silent_since")):
-        view = draft.seen.agents.get(name)
-        if view is not None and (name not in draft.seen.nodes or _is_reached(view, draft)):
-            draft.nodes.note(name, silent_since=None)
-    for name in sorted(unheard):
-        node = draft.seen.nodes.get(name)
-        if node is None or _is_reached(draft.seen.agents[name], draft):
-            continue
-        if draft.nodes.of(name).silent_since is None and standing(node, draft).standing is Standing.LOST:
-            draft.nodes.note(name, silent_since=draft.now)
-
-
 def _is_calm(since: float, draft: Draft) -> bool:
     """Return whether `agents_grace_s` has passed since the last agent came back, and since this node was lost."""
     incident = open_silence(draft)
@@ -155,17 +140,17 @@ def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
 
 def most_are_reached(draft: Draft) -> str:
     """Return in words that the head reaches most nodes; empty if it does not."""
-    heard, missing = reach(draft)
+    heard, missing = count_reached(draft)
     return f"{heard} of {heard + missing} nodes are reached" if heard > missing else ""
 
 
-def reach(draft: Draft) -> tuple[int, int]:
+def count_reached(draft: Draft) -> tuple[int, int]:
     """Return how many nodes the head reaches (agent heard, or slurmd answered lately), and how many it misses."""
     if draft.found.reach is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
-        for name in monitored_nodes(draft):
+        for name in monitored_but_unheard(draft):
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
-            if view is not None and _is_reached(view, draft):
+            if view is not None and is_reached(view, draft):
                 heard += 1
             elif view is not None and went_with_host(view, draft):
                 continue
@@ -180,7 +165,7 @@ def is_late(view: AgentView | None) -> bool:
     return view is not None and view.connected and view.late
 
 
-def _is_reached(view: AgentView, draft: Draft) -> bool:
+def is_reached(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent is heard, or slurmd answered since it was lost."""
     if view.connected:
         return not view.late
@@ -189,7 +174,12 @@ def _is_reached(view: AgentView, draft: Draft) -> bool:
     return answers and look is not None and look.at >= (view.lost_at or 0.0)
 
 
-def note_lost(node: NodeName, since: float, draft: Draft) -> None:
-    """Remember when the node was last found lost."""
-    if (draft.nodes.of(node).lost_at or 0.0) < since:
-        draft.nodes.note(node, lost_at=draft.now)
+def is_withheld(node: NodeName, draft: Draft) -> bool:
+    """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
+    return in_incident(node, AGENTS, draft) and not why_gone(draft.seen.nodes[node], draft)
+
+
+def waited_for(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
+    incident = open_silence(draft)
+    return incident.waits if incident is not None else frozenset()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from steward.model.ids import NodeName
 from steward.model.instance import Instance
 from steward.policy.draft import Draft
+from steward.policy.facts.at_rest import jobs_needing_attention
 
 
 def loans(draft: Draft) -> Mapping[NodeName, Instance]:
@@ -36,3 +37,13 @@ def fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
     if of_spare is None or of_broken is None or not of_broken.partitions:
         return True
     return not of_broken.partitions.isdisjoint(of_spare.partitions)
+
+
+def lent_nodes(draft: Draft) -> frozenset[NodeName]:
+    """Return the hot spares that are lent to jobs now."""
+    lent = (draft.jobs[id].lent for id in jobs_needing_attention(draft))
+    return frozenset(node for one in lent if one is not None for node in one.nodes)
+
+
+LENT_FOR_S = 60.0
+"""How long nodes are lent to a job: by then it has started, and the nodes that it did not take are hot spares again."""

@@ -6,8 +6,8 @@ The store was lost, or a person set the mark again. Steward does not give such a
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import give_back
-from steward.policy.facts.forgotten import give_back_again
+from steward.policy.facts.by_person import return_command
+from steward.policy.facts.forgotten import is_return_forgotten
 from steward.policy.facts.loans import can_be_replaced
 from steward.policy.facts.serving import belongs_to_slot
 
@@ -17,14 +17,19 @@ REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
 
 def is_orphan(node: Node, draft: Draft) -> bool:
     """Return whether the node is out of service with our mark, and no case is open that would give it back."""
+    return has_stray_mark(node, draft) and is_return_forgotten(node, draft) is False
+
+
+def has_stray_mark(node: Node, draft: Draft) -> bool:
+    """Return whether the node is out of service with our mark, and nothing that goes on has put the mark there."""
     is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
     is_meant = (node.name in draft.want.spares and node.mark == SPARE) or belongs_to_slot(node, draft)
-    return is_out and not is_meant and not REBOOTS & node.flags and not give_back_again(node, draft)
+    return is_out and not is_meant and not REBOOTS & node.flags
 
 
-def way_out(node: Node, draft: Draft) -> str:
+def remedy_for_orphan(node: Node, draft: Draft) -> str:
     """Return what a person should do about an orphan; empty while its agent may still come after the head's start."""
-    view, back = draft.seen.agents.get(node.name), give_back(node.name)
+    view, back = draft.seen.agents.get(node.name), return_command(node.name)
     has_agent = view is not None and view.connected
     if has_agent and node.responding:
         return f"give it back with {back}"

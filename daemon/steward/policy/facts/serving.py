@@ -5,16 +5,13 @@ A node has a case only while its slot serves, and a slot keeps the instance that
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
-from steward.model.case import Step
 from steward.model.group import Group, Role
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.slot import Purpose, SlotRecord, SlotStep
-from steward.model.why import Why
 from steward.policy.draft import Draft
 
 
@@ -54,12 +51,12 @@ def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
     return is_current(record, group, draft.seen, draft.cases.nodes_in_repair)
 
 
-def current(group: Group, draft: Draft) -> int:
+def count_serving(group: Group, draft: Draft) -> int:
     """Return the number that the API shows as CurrentCount, and that MinCount is compared with."""
     return sum(serves(record, group, draft) for record in draft.slots.members(group.name))
 
 
-def staying(group: Group, draft: Draft) -> list[SlotRecord]:
+def slots_that_stay(group: Group, draft: Draft) -> list[SlotRecord]:
     """Return the slots that are not leaving, the oldest first."""
     return [record for record in draft.slots.members(group.name) if not record.is_leaving]
 
@@ -84,28 +81,3 @@ def is_being_verified(node: NodeName, draft: Draft) -> bool:
     if record is None or record.purpose is not Purpose.STAY or view is None or view.incarnation is None:
         return False
     return record.step in (SlotStep.VERIFY, SlotStep.RETURN) and view.incarnation.instance == record.instance
-
-
-def close_case(record: SlotRecord, draft: Draft) -> None:
-    """Close the node's open case: a slot that comes, leaves, or gets another instance takes over from the repair."""
-    case = draft.cases.open_of(record.node)
-    if case is None:
-        return
-    if case.step is Step.SUSPECT:
-        draft.cases.forget(case)
-        return
-    why = Why(rule="case.slot", text=f"group {record.group} replaces {record.node} now", evidence=(str(case.why),))
-    draft.cases.close(case, why, draft.now)
-    draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)
-
-
-def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
-    """Return the slot with the instance that a repair gave its node."""
-    if record.step is not SlotStep.SERVING or draft.instance(record.instance) is not None:
-        return record
-    repaired = [c for c in draft.cases.of(record.node) if c.new_instance is not None]
-    last = max(repaired, key=lambda c: (c.opened, c.id), default=None)
-    if last is None or draft.instance(last.new_instance) is None:
-        return record
-    version = draft.groups[record.group].version
-    return draft.slots.keep(replace(record, instance=last.new_instance, missing=None, version=version))

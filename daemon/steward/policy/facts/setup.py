@@ -5,21 +5,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from steward.model.agent_action import SetUpNode
 from steward.model.arn import arn_of
 from steward.model.case import Case
 from steward.model.group import Group, Role
 from steward.model.health import Advice
-from steward.model.ids import InstanceId, Key, NodeName
+from steward.model.ids import InstanceId, NodeName
 from steward.model.observed import AgentView
 from steward.model.setup import SetupReport, SetupState
 from steward.model.slot import SlotRecord
-from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.slot_of import features_of
-
-AGAIN_S = 30.0
-"""How soon an order on which the agent does not report is repeated; the agent runs each token once per boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +48,7 @@ def is_prepared(setup: NodeSetup, view: AgentView | None) -> bool:
     return report is not None and report.state is SetupState.SUCCEEDED
 
 
-def failure(setup: NodeSetup, view: AgentView | None) -> str:
+def setup_failure(setup: NodeSetup, view: AgentView | None) -> str:
     """Return why the run failed, in one line; empty if it has not failed."""
     report = report_of(setup, view)
     if report is None or report.state is not SetupState.FAILED:
@@ -62,24 +56,6 @@ def failure(setup: NodeSetup, view: AgentView | None) -> str:
     status = "" if report.exit_status is None else f", exit status {report.exit_status}"
     last = f": {report.lines[-1]}" if report.lines else ""
     return f"lifecycle scripts did not run successfully: {report.step or 'setup'}{status}; {report.why}{last}"
-
-
-def ask_setup(setup: NodeSetup, why: Why, draft: Draft) -> None:
-    """Order the run, unless the agent already reports on it."""
-    if report_of(setup, draft.seen.agents.get(setup.node)) is not None:
-        return
-    action = SetUpNode(
-        key=Key(f"setup:{setup.token}"),
-        why=why,
-        node=setup.node,
-        token=setup.token,
-        lifecycle=setup.group.lifecycle,
-        timeout_s=draft.want.capacity.setup_timeout_s,
-        resource_config=resource_config(setup.node, draft),
-        provisioning=provisioning_parameters(draft),
-        features=features_of(setup.group),
-    )
-    draft.wish(action, AGAIN_S)
 
 
 # The description of the cluster for a node's lifecycle scripts, as JSON texts in HyperPod's format.

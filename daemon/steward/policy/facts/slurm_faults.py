@@ -4,17 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from steward.model.case import Case, Trigger
-from steward.model.events import Level
 from steward.model.health import Advice
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import first_token
 from steward.model.node import Node
 from steward.model.resume import JobMemory
-from steward.model.text import one_line
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import belongs_to_slot
-from steward.policy.facts.verdict import Fault, command, mode_of
+from steward.policy.facts.verdict import Fault, admin_command, mode_of
 from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
 from steward.policy.traits import Trait
 
@@ -26,22 +24,6 @@ _RUNGS = {
     Response.REBOOT: Advice.REBOOT,
     Response.COUNT: Advice.REBOOT,
 }
-
-
-def remember_served(draft: Draft) -> None:
-    """Remember which machine Slurm had in full service: if it is later found to have less, hardware was lost."""
-    nodes, agents = draft.ground.nodes, draft.ground.agents
-    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
-    if draft.ground.is_done(remember_served, of):
-        return
-    unfit = nodes.having(Trait.UNFIT)
-    for name, who in agents.told.items():
-        if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
-            draft.served[name] = who.instance
-    if len(draft.served) > len(draft.seen.nodes):
-        draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
-    if draft.served.unchanged is not None:
-        draft.ground.done(remember_served, of)
 
 
 def acting_row(node: Node, draft: Draft) -> ReasonRow | None:
@@ -147,28 +129,17 @@ def _runs_elsewhere(mem: JobMemory, node: NodeName, draft: Draft) -> bool:
 def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes on which jobs of more than `MOST_HURT` users could not start that could start elsewhere."""
     hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
-    return frozenset(name for name in hurt if _count_users(breaks_launches_of(name, draft), draft) > MOST_HURT)
+    return frozenset(name for name in hurt if count_owners(breaks_launches_of(name, draft), draft) > MOST_HURT)
 
 
-def _count_users(jobs: tuple[JobId, ...], draft: Draft) -> int:
+def count_owners(jobs: tuple[JobId, ...], draft: Draft) -> int:
     return len({draft.jobs[job].uid for job in jobs})
-
-
-def tell_hurt(draft: Draft) -> None:
-    """Say once of each node on which jobs of only one user could not start that nothing is done about it."""
-    for name in [name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT]:
-        jobs = breaks_launches_of(name, draft)
-        if len(jobs) > MOST_HURT and _count_users(jobs, draft) <= MOST_HURT:
-            named = ", ".join(map(str, jobs[:8]))
-            text = f"{name}: Slurm could not start jobs {named} there, which started elsewhere; all are of one user, so"
-            text += f" nothing is done: see what only {name} lacks (folders of their output, their environment)"
-            draft.tell("node.launches", text, once=f"launches:{name}:{jobs[0]}", level=Level.WARNING, node=name)
 
 
 def launch_fault(node: Node, draft: Draft) -> Fault | None:
     """Return the fault of a node on which Slurm could not start jobs, though it left the node in service; else None."""
     jobs = breaks_launches_of(node.name, draft)
-    if _count_users(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
+    if count_owners(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
         return None
     text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
     why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))
@@ -198,16 +169,16 @@ def with_reason(fault: Fault, node: Node, draft: Draft) -> Fault:
     return replace(fault, command=first_token(node.reason.text))
 
 
-def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
+def still_has_slurms_reason(case: Case, node: Node, draft: Draft) -> bool:
     """Return whether the node still has Slurm's own reason with which this case was opened."""
     same = bool(case.command) and node.reason is not None and first_token(node.reason.text) == case.command
     return same and slurms_own(node, draft.want.slurm_user) is not None
 
 
-def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
+def still_has_reason(case: Case, node: Node, draft: Draft) -> bool:
     """Return whether the node still has the reason in place of this case's mark: a command, or Slurm's own."""
-    order = command(node)
-    return (order is not None and order.text == case.command) or keeps_reason(case, node, draft)
+    order = admin_command(node)
+    return (order is not None and order.text == case.command) or still_has_slurms_reason(case, node, draft)
 
 
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
@@ -217,20 +188,7 @@ def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
             yield node, row
 
 
-def tell_reasons(draft: Draft) -> None:
-    """Say once for each reason of Slurm's own what it means and what is done about it."""
-    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
-        if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
-            continue
-        if row.response in (Response.LEAVE, Response.WATCH) or belongs_to_slot(node, draft):
-            continue
-        text, what = first_token(node.reason.text), done_about(row, node, draft)
-        said = f"{node.name}: Slurm says '{one_line(text, 200)}' ({row.kind.value}): {what}"
-        once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}:{what}"
-        draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)
-
-
-def done_about(row: ReasonRow, node: Node, draft: Draft) -> str:
+def response_text(row: ReasonRow, node: Node, draft: Draft) -> str:
     """Return what is done about a reason of Slurm's own, in words."""
     if acting_row(node, draft) is not None or row.response in (Response.LEAVE, Response.WATCH):
         return row.response.value

@@ -18,23 +18,9 @@ LISTED_S = 60.0
 """Machines are listed now and then: a job may have heard its provider's warning this much earlier."""
 
 
-def note_stops(draft: Draft) -> None:
-    """Remember since when agents say that their hosts shut down, and providers that they reclaim machines."""
-    for name in draft.overview.unheard:
-        view, since = draft.seen.agents.get(name), _reported_stop(name, draft)
-        # an agent that was told to end while its host stays up may come back: nothing is kept for it
-        if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
-            draft.nodes.note(name, stops_from=since)
-    for name in draft.overview.reclaimed - draft.overview.remembered("reclaimed_from"):
-        draft.nodes.note(name, reclaimed_from=draft.now)
-    for name in draft.overview.remembered("reclaimed_from") - draft.overview.reclaimed:
-        if draft.instances_of(name):
-            draft.nodes.note(name, reclaimed_from=None)
-
-
 def stops_from(node: NodeName, draft: Draft) -> float | None:
     """Return since when (Unix s) a shutdown of the node's host may have ended runs; None: its agent reported none."""
-    kept, told = draft.nodes.of(node).stops_from, _reported_stop(node, draft)
+    kept, told = draft.nodes.of(node).stops_from, reported_stop(node, draft)
     if kept is None or told is None:
         return told if kept is None else kept
     return told if kept < told - (BEFORE_S + AFTER_S) else kept
@@ -51,12 +37,12 @@ def reclaimed_from(node: NodeName, draft: Draft) -> float | None:
 
 def stopped_nodes(since: float, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes whose agents reported a shutdown since then (Unix s)."""
-    told = [name for name in draft.overview.unheard if _reported_stop(name, draft) is not None]
+    told = [name for name in draft.overview.unheard if reported_stop(name, draft) is not None]
     kept = [name for name, of in draft.nodes.items() if of.stops_from is not None and of.stops_from >= since]
     return frozenset([*told, *kept])
 
 
-def _reported_stop(node: NodeName, draft: Draft) -> float | None:
+def reported_stop(node: NodeName, draft: Draft) -> float | None:
     """Return since when a reported shutdown may have ended runs on the node; None: there is no report."""
     view = draft.seen.agents.get(node)
     if view is None or not view.host_ends or view.connected or view.lost_at is None:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.agent_action import MendNode
 from steward.model.case import Case, Trigger
 from steward.model.dotted import lookup_dotted
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
-from steward.model.ids import Key, NodeName
+from steward.model.ids import NodeName
 from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView
@@ -95,14 +94,14 @@ def standing(node: Node, draft: Draft) -> Verdict:
     if view is not None and view.connected:
         return _verdict_connected(view)
     if node.name in draft.slots:
-        return _verdict_unconnected(node, view, draft)  # not kept: a later step of the plan may change its slot
+        return _verdict_unconnected(node, view, draft)  # not kept: a later stage of the plan may change its slot
     if node.name not in draft.found.standings:
         draft.found.standings[node.name] = _verdict_unconnected(node, view, draft)
     verdict: Verdict = draft.found.standings[node.name]
     return verdict
 
 
-def monitored_nodes(draft: Draft) -> Sequence[NodeName]:
+def monitored_but_unheard(draft: Draft) -> Sequence[NodeName]:
     """Return the monitored nodes whose agent is not connected or not punctual, by name.
 
     A node is monitored if its agent was seen before, by this head or an earlier one. All others without an agent are
@@ -229,19 +228,22 @@ def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
         return True
     if node.responding:
         return False
-    if view is None:  # an agent that took leave of the head before is not met yet: its slurmd may be off, too
-        return draft.nodes.of(node.name).left_us is None
+    if view is None:  # the slurmd of an agent that was told to end may be off, too
+        return not has_left(node.name, draft)
     # ten seconds after a message to slurmd's port Slurm says "not responding": while that port proves nothing, or was
     # not looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
     if _proves_nothing(view, draft):
         return False
-    was_not_met = view.lost_at is None and not has_left(view, draft)
+    was_not_met = view.lost_at is None and not has_left(view.node, draft)
     return was_not_met or (view.fell_silent and not _missed_slurmd(view)) or is_fresh(view, draft)
 
 
-def has_left(view: AgentView, draft: Draft) -> bool:
-    """Return whether the agent was told to end, as it said to this head or to the one before."""
-    return view.leaves or (view.incarnation is None and draft.nodes.of(view.node).left_us is not None)
+def has_left(node: NodeName, draft: Draft) -> bool:
+    """Return whether the node's agent was told to end, as it said to this head or to the one before."""
+    view = draft.seen.agents.get(node)
+    if view is not None and (view.leaves or view.incarnation is not None):
+        return view.leaves
+    return draft.nodes.of(node).left_us is not None
 
 
 def went_with_host(view: AgentView, draft: Draft) -> bool:
@@ -258,7 +260,7 @@ def _proves_nothing(view: AgentView, draft: Draft) -> bool:
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent was told to end and slurmd's port refuses, which proves nothing."""
     # while a person restarts both services, by hand or for an upgrade, jobs run on
-    return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
+    return has_left(view.node, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def _may_be_full(view: AgentView) -> bool:
@@ -310,7 +312,7 @@ def may_act_on(finding: Finding, draft: Draft) -> bool:
     return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
 
 
-def worst(view: AgentView | None, draft: Draft) -> Finding | None:
+def worst_finding(view: AgentView | None, draft: Draft) -> Finding | None:
     """Return the finding that takes the node out, worst and oldest first; None if there is none."""
     found = view.findings if view else ()
     bad = [f for f in found if f.is_bad and f.severity.takes_out and may_act_on(f, draft)]
@@ -345,31 +347,13 @@ def order_of(case: Case) -> Order:
     return NOTHING if case.rung is Advice.NONE else Order(token=f"{case.id}-{case.rung.value}")
 
 
-def outcome(order: Order, view: AgentView | None) -> str | None:
+def order_outcome(order: Order, view: AgentView | None) -> str | None:
     """Return how an order ended: empty if it was carried out, else why it was not; None: not known yet."""
     report = view.mend if view is not None and view.connected else None
     return report.error if report is not None and report.token == order.token else None
 
 
-def ask_mend(case: Case, draft: Draft) -> None:
-    """Have the node's agent carry out the rung; repeated until the agent reports the end."""
-    view, order = draft.seen.agents.get(case.node), order_of(case)
-    if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
-        return
-    why = Why(rule=f"case.{case.rung.value}", text=_order_text(case), evidence=(str(case.why),))
-    action = MendNode(
-        key=Key(f"mend:{order.token}"), why=why, node=case.node, rung=case.rung, target=case.target, token=order.token
-    )
-    draft.wish(action, draft.want.repair.retry_s)
-
-
-def _order_text(case: Case) -> str:
-    """Return what the order does, in words."""
-    did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
-    return f"{did} {case.target} on {case.node}"
-
-
-def command(node: Node) -> Command | None:
+def admin_command(node: Node) -> Command | None:
     """Return the order that an admin gives in the node's reason (`policy/slurm_reasons.py`); None if there is none."""
     text = ordered(node)
     if not text or node.reason is None:

@@ -20,7 +20,7 @@ from steward.model.node_names import fold
 from steward.model.partition import Gate, Partition, PartitionState, is_reserved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import current
+from steward.policy.facts.serving import count_serving
 
 # The text of our include file for slurm.conf, with the partitions of API groups: the same groups give the same text.
 
@@ -89,7 +89,7 @@ def gate_wishes(draft: Draft) -> Mapping[str, GateWish]:
     for group in sorted(draft.groups.values(), key=lambda group: group.name):
         if group.partition and group.role is Role.COMPUTE:
             by_partition[group.partition].append(group)
-    counts = {group.name: current(group, draft) for groups in by_partition.values() for group in groups}
+    counts = {group.name: count_serving(group, draft) for groups in by_partition.values() for group in groups}
     wishes = {name: _wish(name, groups, counts, draft) for name, groups in by_partition.items()}
     return wishes | {name: _wish_without_groups(name, draft) for name in draft.gates if name not in wishes}
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.model.text import some
+from steward.model.text import count_noun
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import close_case, current, serves, staying
+from steward.policy.facts.serving import count_serving, serves, slots_that_stay
 from steward.policy.groups.slot_save import hurried
+from steward.policy.groups.slots import close_case
 from steward.policy.groups.victims import choose
 from steward.policy.guards.bring_up import why_paused
-from steward.policy.slot_of import mint, taken_names
+from steward.policy.slot_of import new_slots, taken_names
 
 _MOVE_S = 0.02
 """The wait until the next plan: new slots are moved only there."""
@@ -47,12 +48,12 @@ def _say_if_idle(draft: Draft) -> None:
 
 def _adjust_slots(group: Group, draft: Draft) -> None:
     wanted = 0 if group.status is GroupStatus.DELETING else group.goal.target
-    here = staying(group, draft)
+    here = slots_that_stay(group, draft)
     if len(here) < wanted:
         _add(group, wanted - len(here), draft)
     elif len(here) > wanted:
         for record in choose(here, len(here) - wanted, draft):
-            send_away(record, f"group {group.name} has {some(len(here), 'slot')}, its target is {wanted}", draft)
+            send_away(record, f"group {group.name} has {count_noun(len(here), 'slot')}, its target is {wanted}", draft)
 
 
 def _add(group: Group, many: int, draft: Draft) -> None:
@@ -62,7 +63,7 @@ def _add(group: Group, many: int, draft: Draft) -> None:
     text = f"the target of group {group.name} is {group.goal.target} instances"
     why = Why(rule="group.target", text=text, evidence=(f"{many} slots are missing",))
     taken = taken_names(group.name, draft.slots, draft.seen, draft.want)
-    draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
+    draft.cluster, slots = new_slots(group, many, taken, cluster, draft.want, why, draft.now)
     for record in slots:
         close_case(record, draft)
         draft.slots.keep(record)
@@ -128,7 +129,7 @@ def _continuous(cluster: Cluster, draft: Draft) -> ClusterStatus:
     if cluster.status is not ClusterStatus.CREATING:
         return cluster.status
     needed = [_of_role(role, draft) for role in (Role.CONTROLLER, Role.LOGIN)]
-    is_there = all(not groups or any(current(g, draft) for g in groups) for groups in needed)
+    is_there = all(not groups or any(count_serving(g, draft) for g in groups) for groups in needed)
     return ClusterStatus.IN_SERVICE if is_there else cluster.status
 
 
@@ -160,7 +161,7 @@ def _why_failed(draft: Draft) -> str:
     for group in sorted(draft.groups.values(), key=lambda g: g.name):
         if group.message.startswith("rollback") and group.rolled_back == draft.now:
             return f"group {group.name}: {group.message}"
-        for record in staying(group, draft) if group.status.is_gated else ():
+        for record in slots_that_stay(group, draft) if group.status.is_gated else ():
             if record.hitch in (Hitch.REFUSED, Hitch.OTHER) and record.tries >= draft.want.repair.max_launches:
                 return f"{record.node} of group {group.name}: {record.trouble}"
     return ""
@@ -185,9 +186,9 @@ def keep_status(group: Group, draft: Draft) -> None:
     if group.status in (GroupStatus.DELETING, GroupStatus.SYSTEM_UPDATING, GroupStatus.FAILED):
         return
     if group.status.is_gated:
-        _while_gated(group, current(group, draft), draft)
+        _while_gated(group, count_serving(group, draft), draft)
     elif group.goal != group.good:
-        _on_new_goal(group, current(group, draft), draft)
+        _on_new_goal(group, count_serving(group, draft), draft)
     _tell_missing(draft.groups[group.name], draft)
 
 
@@ -225,7 +226,7 @@ def _waits_for_others(group: Group, draft: Draft) -> bool:
     if any(each.rolled_back == draft.now for each in draft.groups.values()):
         return True
     others = (g for g in draft.groups.values() if g.status.is_gated and g.name != group.name)
-    return any(current(other, draft) < needed(other, draft) for other in others)
+    return any(count_serving(other, draft) < needed(other, draft) for other in others)
 
 
 def _put_in_service(group: Group, here: int, draft: Draft) -> None:
@@ -269,7 +270,7 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
     )
     draft.groups[group.name] = back
     draft.tell("group.rollback", f"group {group.name}: {said}", level=Level.WARNING, group=group.name)
-    here = staying(back, draft)
+    here = slots_that_stay(back, draft)
     why = Why(rule="group.rollback", text=f"group {group.name}: {said}", evidence=(f"{len(here)} slots",))
     for record in sorted(here, key=lambda r: _worth(r, back, draft), reverse=True)[good.target :]:
         _mark_as_leaving(record, why, draft)

@@ -17,8 +17,8 @@ from steward.model.resume import JobMemory, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.lent import LENT_FOR_S, lent_nodes
-from steward.policy.facts.verdict import Standing, standing, worst
+from steward.policy.facts.loans import LENT_FOR_S, lent_nodes
+from steward.policy.facts.verdict import Standing, standing, worst_finding
 from steward.policy.traits import is_idle
 
 LEASE_S = 3600.0
@@ -105,7 +105,7 @@ def _is_sound(name: NodeName, draft: Draft) -> bool:
     node = draft.seen.nodes.get(name)
     if node is None or not node.is_schedulable or draft.cases.open_of(name) is not None:
         return False
-    return standing(node, draft).standing is Standing.FINE and worst(draft.seen.agents.get(name), draft) is None
+    return standing(node, draft).standing is Standing.FINE and worst_finding(draft.seen.agents.get(name), draft) is None
 
 
 def _reserve(group: str, wanted: frozenset[NodeName], found: Reservation | None, text: str, draft: Draft) -> None:

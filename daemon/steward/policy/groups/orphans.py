@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from steward.model.action import ForgetNode, TerminateInstance
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.events import Level
 from steward.model.group import Cluster
 from steward.model.ids import CaseId, InstanceId, Key, NodeName
@@ -137,7 +137,7 @@ def end_late_instances(draft: Draft) -> None:
 
 def _launching(draft: Draft) -> set[NodeName]:
     """Return the nodes whose repair is about to launch: that repair itself ends the old instances."""
-    return {case.node for case in draft.cases.values() if case.step is Step.LAUNCH}
+    return {case.node for case in draft.cases.values() if case.step is CaseStep.LAUNCH}
 
 
 _Tries = Mapping[InstanceId, tuple[float, CaseId, int]]

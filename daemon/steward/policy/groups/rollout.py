@@ -10,7 +10,7 @@ from steward.model.node_names import fold
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS, covers
+from steward.policy.facts.incidents import AGENTS, is_going_on
 from steward.policy.groups.victims import least_harm
 
 ALARMS_EVERY_S = 30.0
@@ -48,11 +48,11 @@ def _move(group: Group, rollout: Rollout, draft: Draft) -> None:
 
 def _save(group: Group, rollout: Rollout, draft: Draft) -> Group:
     """Save the rollout and the version for new instances from now on, and return the group."""
-    draft.groups[group.name] = replace(group, rollout=rollout, version=aim(rollout))
+    draft.groups[group.name] = replace(group, rollout=rollout, version=target_version(rollout))
     return draft.groups[group.name]
 
 
-def aim(rollout: Rollout) -> Version:
+def target_version(rollout: Rollout) -> Version:
     """Return the version that the nodes are to get now: the wanted one, or the previous one in a rollback."""
     return rollout.previous if rollout.state is _BACK else rollout.wanted
 
@@ -84,7 +84,7 @@ def _version_text(version: Version) -> str:
 def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
     """Return the rollout with each failed bring-up of the present version counted once."""
     for slot in draft.slots.members(group.name):
-        if slot.hitch not in _BAD or slot.version != aim(rollout):
+        if slot.hitch not in _BAD or slot.version != target_version(rollout):
             continue
         tried = f"{slot.token}:{slot.hitch.value}:{slot.tries}"
         if tried not in rollout.counted:
@@ -139,7 +139,7 @@ def _with_other_version(group: Group, rollout: Rollout, draft: Draft) -> list[Sl
     return [
         slot
         for slot in draft.slots.members(group.name)
-        if slot.step is _SERVING and slot.purpose is Purpose.STAY and slot.version != aim(rollout)
+        if slot.step is _SERVING and slot.purpose is Purpose.STAY and slot.version != target_version(rollout)
     ]
 
 
@@ -153,7 +153,7 @@ def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
     """Begin the next batch once the last one serves and the wait after it is over."""
     # not while many agents are silent for one cause: replaced nodes would drop out of the count, and the rest would
     # look like single dead nodes
-    if _being_replaced(group, draft) or covers(AGENTS, draft):
+    if _being_replaced(group, draft) or is_going_on(AGENTS, draft):
         return
     if not rollout.next_batch_at:
         rollout = replace(rollout, next_batch_at=draft.now + rollout.wait_s)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotFact, SlotStep
-from steward.policy.facts.setup import NodeSetup, failure, is_prepared
+from steward.policy.facts.setup import NodeSetup, is_prepared, setup_failure
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
-from steward.policy.groups.slot_table import TABLE
+from steward.policy.groups.slot_table import SLOT_TABLE
 from steward.policy.guards.deep_start import DeepStart
 from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
@@ -22,7 +22,7 @@ GONE_FOR_S = 1.0
 def noted(scene: SlotScene) -> SlotScene:
     """Return the slot with the times since when its instance is missing, and since when nothing of it exists."""
     record, draft = scene.record, scene.draft
-    asked, missing, over = TABLE.facts_of(record.step), record.missing, record.over
+    asked, missing, over = SLOT_TABLE.facts_of(record.step), record.missing, record.over
     instance = record.instance
     if record.step is SlotStep.END and instance is None and (made := scene.launched) is not None:
         instance = made.id  # the launch made an instance after all: the slot ends when that one is gone
@@ -85,7 +85,7 @@ def _prepared(scene: SlotScene) -> bool:
 
 
 def _stumbled(scene: SlotScene) -> bool:
-    return bool(failure(setup_of(scene), scene.view))
+    return bool(setup_failure(setup_of(scene), scene.view))
 
 
 def _failed(scene: SlotScene) -> bool:

@@ -12,7 +12,7 @@ from steward.model.ids import InstanceId, JobId, Key, NodeName
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.opted_in import words_that_count
+from steward.policy.facts.opted_in import counts
 from steward.policy.facts.told_to_save import leave_key
 from steward.policy.groups.slot_scene import SlotScene
 
@@ -24,7 +24,7 @@ def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
     """Return the running jobs on the node that opted in: reported for their own user, or remembered."""
     running = draft.overview.running_on.get(node, ())
     words = [word for job in running for word in draft.overview.opted_in.get(job, ())]
-    told = {word.job for word in words_that_count(words, draft) if word.mode.on and _is_by_its_user(word, draft)}
+    told = {word.job for word in words if counts(word, draft) and word.mode.on and _is_by_its_user(word, draft)}
     told |= {id for id in running if id in draft.jobs and draft.jobs[id].ended is None}
     return sorted(told)
 

@@ -53,7 +53,7 @@ _ROWS: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
     (SlotStep.END, SlotFact.GONE): None,
     (SlotStep.END, SlotFact.VACATED): SlotStep.WAITING,
 }
-TABLE = Table(_ROWS)
+SLOT_TABLE = Table(_ROWS)
 
 _DEADLINES: dict[SlotStep, Callable[[Desired], float]] = {
     SlotStep.LAUNCH: lambda want: want.repair.launch_timeout_s,
@@ -90,7 +90,7 @@ repaired by a [case](case.md).
 
 def page() -> str:
     """Return the text of docs/slot.md."""
-    return TABLE.page(_HEAD, SlotStep.WAITING, _limit, "meaning (it: the slot)")
+    return SLOT_TABLE.page(_HEAD, SlotStep.WAITING, _limit, "meaning (it: the slot)")
 
 
 def _limit(step: SlotStep) -> str:

@@ -6,12 +6,11 @@ from steward.model.action import DownNode, DrainNode, ForgetNode, LaunchInstance
 from steward.model.ids import Key
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
-from steward.policy.facts.setup import ask_setup
 from steward.policy.groups.slot_facts import setup_of
 from steward.policy.groups.slot_save import ask_backup, ask_restore, signal_jobs
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
 from steward.policy.guards.deep_start import DeepStart, ask_start
-from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
+from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, ask_setup, may_be_half_made
 from steward.policy.slot_of import slot_of
 
 

@@ -6,19 +6,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from steward.model.capacity_policy import CapacityPolicy
+from steward.model.case import CaseStep
 from steward.model.events import Level
 from steward.model.group import Group
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotFact, SlotRecord, SlotStep
+from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import close_case, follow_repair
-from steward.policy.facts.setup import failure
+from steward.policy.facts.setup import setup_failure
 from steward.policy.facts.verdict import blocks_return
 from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
 from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.groups.slot_table import TABLE
+from steward.policy.groups.slot_table import SLOT_TABLE
 from steward.policy.groups.slot_wishes import wish_for
 from steward.policy.guards.bring_up import note_bring_up
 from steward.policy.guards.deep_start import why_failed
@@ -88,7 +89,7 @@ def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep | None) -> SlotScene
 
 
 _SLOTS = StateMachine(
-    table=TABLE, step_of=lambda scene: scene.record.step, questions=QUESTIONS, enter=_enter, noted=noted
+    table=SLOT_TABLE, step_of=lambda scene: scene.record.step, questions=QUESTIONS, enter=_enter, noted=noted
 )
 
 
@@ -229,7 +230,7 @@ def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _stumbled(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return failed(record, Hitch.SCRIPT, failure(setup_of(scene), scene.view), scene)
+    return failed(record, Hitch.SCRIPT, setup_failure(setup_of(scene), scene.view), scene)
 
 
 def _vacated(record: SlotRecord, scene: SlotScene) -> SlotRecord:
@@ -287,3 +288,28 @@ _ON_FACT: dict[SlotFact, Callable[[SlotRecord, SlotScene], SlotRecord]] = {
     SlotFact.UNFIT: _unfit,
     SlotFact.LATE: _late,
 }
+
+
+def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
+    """Return the slot with the instance that a repair gave its node."""
+    if record.step is not SlotStep.SERVING or draft.instance(record.instance) is not None:
+        return record
+    repaired = [c for c in draft.cases.of(record.node) if c.new_instance is not None]
+    last = max(repaired, key=lambda c: (c.opened, c.id), default=None)
+    if last is None or draft.instance(last.new_instance) is None:
+        return record
+    version = draft.groups[record.group].version
+    return draft.slots.keep(replace(record, instance=last.new_instance, missing=None, version=version))
+
+
+def close_case(record: SlotRecord, draft: Draft) -> None:
+    """Close the node's open case: a slot that comes, leaves, or gets another instance takes over from the repair."""
+    case = draft.cases.open_of(record.node)
+    if case is None:
+        return
+    if case.step is CaseStep.SUSPECT:
+        draft.cases.forget(case)
+        return
+    why = Why(rule="case.slot", text=f"group {record.group} replaces {record.node} now", evidence=(str(case.why),))
+    draft.cases.close(case, why, draft.now)
+    draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)

@@ -6,7 +6,7 @@ machine before the approval. Jobs are resumed meanwhile.
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice
 from steward.policy.draft import Draft
@@ -21,7 +21,7 @@ _DOES = {
 
 def needs_approval(case: Case, draft: Draft) -> bool:
     """Return whether this repair may not begin before a person approves it."""
-    return case.step in (Step.SUSPECT, Step.DRAIN, Step.RELEASE) and bool(why_awaits(case, draft))
+    return case.step in (CaseStep.SUSPECT, CaseStep.DRAIN, CaseStep.RELEASE) and bool(why_awaits(case, draft))
 
 
 def why_awaits(case: Case, draft: Draft) -> str:
@@ -33,7 +33,7 @@ def why_awaits(case: Case, draft: Draft) -> str:
     return f"waits for your approval to {_DOES[case.rung]}: `steward approve {case.number}`"
 
 
-def ask_for_yes(case: Case, draft: Draft) -> Case:
+def ask_for_approval(case: Case, draft: Draft) -> Case:
     """Ask people for approval once for each rung, and note since when the case waits; return the case."""
     if not needs_approval(case, draft):
         return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))

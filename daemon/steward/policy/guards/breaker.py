@@ -7,7 +7,7 @@ patience. Repairs that run when a breaker trips go on.
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
 from steward.model.ids import NodeName
 from steward.model.memory import Breaker
@@ -52,7 +52,7 @@ def limit(scope: str, draft: Draft) -> int:
 def taken_out(scope: str, draft: Draft) -> int:
     """Return how many nodes count against the limit since the breaker was last reset."""
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
-    cases = (c for c in draft.cases.values() if c.step is not Step.SUSPECT)
+    cases = (c for c in draft.cases.values() if c.step is not CaseStep.SUSPECT)
     # only our own decisions count: no admin's command, no machine that is surely gone, and no node that Slurm took out
     # and that is only checked
     ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone and not c.is_of_reason]
@@ -109,7 +109,7 @@ def follow_breakers(draft: Draft) -> None:
             del draft.breakers[scope]
             text = f"breaker {scope}: closed, the repair of {case.node} ended well"
             draft.tell("breaker.closed", text, node=case.node, case=case.id)
-        elif case.step is Step.HELD:
+        elif case.step is CaseStep.HELD:
             patience = min(2 * breaker.patience_s, DAY_S)
             draft.breakers[scope] = replace(breaker, tripped=draft.now, patience_s=patience, trial=None)
             text = (

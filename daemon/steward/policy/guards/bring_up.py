@@ -13,7 +13,7 @@ from steward.model.group import GivenUp, Group, GroupStatus
 from steward.model.memory import Breaker
 from steward.model.slot import Hitch, SlotFact, SlotRecord, SlotStep
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS, covers
+from steward.policy.facts.incidents import AGENTS, is_going_on
 from steward.policy.guards.breaker import DAY_S
 
 MORE_PER_HOUR = 2
@@ -40,7 +40,7 @@ def why_paused(group: str, draft: Draft) -> str:
     return f"paused by breaker {scope} (`steward breaker reset {scope}`)" if scope in draft.breakers else ""
 
 
-def recipe(group: Group) -> str:
+def digest_of_recipe(group: Group) -> str:
     """Return a short digest of everything that decides how a machine of the group is made."""
     parts = (group.version, group.lifecycle, group.types, group.on_start_checks)
     # a new recipe begins without failures
@@ -53,9 +53,11 @@ def note_bring_up(before: SlotRecord, after: SlotRecord, fact: SlotFact, group: 
     if not is_given_up or after.hitch not in _BLAMED or before.version != group.version:
         return
     # while agents everywhere are silent, the machine's image or scripts are not to blame
-    if group.status is GroupStatus.SYSTEM_UPDATING or covers(AGENTS, draft):
+    if group.status is GroupStatus.SYSTEM_UPDATING or is_going_on(AGENTS, draft):
         return
-    _remember(GivenUp(token=before.token, recipe=recipe(group), at=draft.now), draft.groups[group.name], draft)
+    _remember(
+        GivenUp(token=before.token, recipe=digest_of_recipe(group), at=draft.now), draft.groups[group.name], draft
+    )
     if scope_of(group.name) not in draft.breakers and (why := _too_many(group, draft)):
         _trip(group, f"{why}, the last one {before.node}: {after.trouble}", draft)
 
@@ -66,7 +68,7 @@ def follow_bring_ups(draft: Draft) -> None:
         if not scope.startswith(PREFIX):
             continue
         group = draft.groups.get(name := scope.removeprefix(PREFIX))
-        if group is None or group.status is GroupStatus.SYSTEM_UPDATING or recipe(group) != breaker.about:
+        if group is None or group.status is GroupStatus.SYSTEM_UPDATING or digest_of_recipe(group) != breaker.about:
             del draft.breakers[scope]
             what = "the group is gone" if group is None else "its image or its scripts were changed"
             draft.tell("breaker.closed", f"breaker {scope}: closed, {what}", group=name)
@@ -75,7 +77,7 @@ def follow_bring_ups(draft: Draft) -> None:
 def failures(group: Group, draft: Draft) -> list[float]:
     """Return when machines with the group's present recipe were given up, since its breaker was last reset."""
     reset = max(draft.breakers_reset, draft.breaker_resets.get(scope_of(group.name), 0.0))
-    since, made_from = max(reset, draft.now - DAY_S), recipe(group)
+    since, made_from = max(reset, draft.now - DAY_S), digest_of_recipe(group)
     known = draft.groups.get(group.name, group)
     return sorted(one.at for one in known.given_up if one.at > since and one.recipe == made_from)
 
@@ -114,5 +116,7 @@ def _trip(group: Group, why: str, draft: Draft) -> None:
         f"breaker {scope}: {why}; no machine is asked for until `steward breaker reset {scope}`, "
         "or until the group's software or scripts are changed"
     )
-    draft.breakers[scope] = Breaker(scope=scope, tripped=draft.now, text=text, patience_s=0.0, about=recipe(group))
+    draft.breakers[scope] = Breaker(
+        scope=scope, tripped=draft.now, text=text, patience_s=0.0, about=digest_of_recipe(group)
+    )
     draft.tell("breaker.tripped", text, level=Level.ERROR, group=group.name)

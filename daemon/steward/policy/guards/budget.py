@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import CHECK, in_incident, is_scout
+from steward.policy.facts.incidents import CHECK, in_incident, is_scout
 from steward.policy.guards.approval import why_awaits
 from steward.policy.guards.breaker import members, scopes
 from steward.policy.guards.ladder import cool_until, is_light, was_repaired
@@ -71,7 +71,7 @@ def _for_the_hour(case: Case, draft: Draft) -> str:
 def _launches_under_way(draft: Draft) -> list[float]:
     """Return when the launches and reboots that are under way began; finished ones are in the history."""
     cases = (draft.cases[id] for id in draft.cases.replacing)
-    return [case.entered for case in cases if case.step is Step.LAUNCH and not was_repaired(case, draft)]
+    return [case.entered for case in cases if case.step is CaseStep.LAUNCH and not was_repaired(case, draft)]
 
 
 def _for_provider(case: Case, draft: Draft) -> str:

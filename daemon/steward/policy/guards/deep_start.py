@@ -6,7 +6,7 @@ A new or repaired machine must pass before its node serves; a suspect is checked
 from collections.abc import Collection, Mapping
 from enum import Enum
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, slurm_name
 from steward.model.group import Role
 from steward.model.ids import NodeName
@@ -114,7 +114,7 @@ def is_awaited(run: DeepRun, draft: Draft) -> bool:
     for node in run.nodes:
         case, record = draft.cases.open_of(node), draft.slots.get(node)
         tokens = (case.token, case.launch_token) if case is not None else ()
-        if case is not None and run.waiter in tokens and case.step is Step.RETURN:
+        if case is not None and run.waiter in tokens and case.step is CaseStep.RETURN:
             return True
         if record is not None and record.token == run.waiter and record.step is SlotStep.RETURN:
             return True

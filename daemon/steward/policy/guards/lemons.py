@@ -105,7 +105,7 @@ def _part(at: float, what: str, weight: float, now: float) -> Part:
     return Part(at=at, what=what, weight=weight, points=weight * 0.5 ** (max(0.0, now - at) / HALVED_S))
 
 
-def arithmetic(parts: tuple[Part, ...]) -> str:
+def score_text(parts: tuple[Part, ...]) -> str:
     """Return the sum as people check it: `5.0 (case c3: replace ...) + 2.4 (...)`."""
     return " + ".join(f"{part.points:.1f} ({part.what})" for part in parts)
 

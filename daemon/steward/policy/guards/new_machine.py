@@ -4,6 +4,7 @@ Cases and slots bring up machines by different tables, and test them in the same
 """
 
 from steward.model.action import CheckNow
+from steward.model.agent_action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node
@@ -11,8 +12,10 @@ from steward.model.observed import AgentView
 from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.facts.setup import NodeSetup, provisioning_parameters, report_of, resource_config
 from steward.policy.facts.verdict import blocks_return
 from steward.policy.guards.deep_start import DeepStart
+from steward.policy.slot_of import features_of
 
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is requested again, with the same token."""
@@ -49,3 +52,25 @@ def may_take_jobs(start: DeepStart) -> bool:
 def is_in_service(node: Node) -> bool:
     """Return whether Slurm starts jobs on the node, and the node does not bear our mark."""
     return node.is_schedulable and node.mark is None
+
+
+def ask_setup(setup: NodeSetup, why: Why, draft: Draft) -> None:
+    """Order the run, unless the agent already reports on it."""
+    if report_of(setup, draft.seen.agents.get(setup.node)) is not None:
+        return
+    action = SetUpNode(
+        key=Key(f"setup:{setup.token}"),
+        why=why,
+        node=setup.node,
+        token=setup.token,
+        lifecycle=setup.group.lifecycle,
+        timeout_s=draft.want.capacity.setup_timeout_s,
+        resource_config=resource_config(setup.node, draft),
+        provisioning=provisioning_parameters(draft),
+        features=features_of(setup.group),
+    )
+    draft.wish(action, AGAIN_S)
+
+
+AGAIN_S = 30.0
+"""How soon an order on which the agent does not report is repeated; the agent runs each token once per boot."""

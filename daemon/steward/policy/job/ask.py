@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import AnswerAsk, CheckNow
 from steward.model.ask import Answer, Ask, AskKind
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.events import Level
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
@@ -16,8 +16,8 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
-from steward.policy.job.failure import Failure, FailureSource, asked
-from steward.policy.job.launch import unbegun
+from steward.policy.job.failure import Failure, FailureSource, failure_of_ask
+from steward.policy.job.launch import script_never_began
 from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
@@ -112,7 +112,7 @@ def _stop_ending(ask: Ask, job: Job, draft: Draft) -> None:
 
 def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:
     """Rule on the failure and answer the shim, or wait for fresh checks or for a bad node to leave service."""
-    failure = asked(ask, job, mem, failed_at, draft, known=unbegun(ask, job, mem, failed_at, draft))
+    failure = failure_of_ask(ask, job, mem, failed_at, draft, known=script_never_began(ask, job, mem, failed_at, draft))
     ruling = decide(failure)
     if promised := standing_promise(mem, ruling, failed_at, draft):
         requeue(job, promised.why, draft)
@@ -154,7 +154,7 @@ def _waits_for_drain(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
     """Return whether a bad node is still being drained, or is dead and still shown by Slurm in the job."""
     for node in sorted(bad & held_by(job, draft)):
         case, known = draft.cases.in_work(node), draft.seen.nodes.get(node)
-        if case is not None and case.step is Step.DRAIN and draft.may_touch_nodes:
+        if case is not None and case.step is CaseStep.DRAIN and draft.may_touch_nodes:
             return True
         since = case.marked if case is not None and case.marked is not None else None
         if known is not None and known.is_down and since is not None and draft.now < since + LEAVE_S:

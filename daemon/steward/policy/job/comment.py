@@ -11,7 +11,7 @@ from itertools import pairwise
 from zlib import crc32
 
 from steward.model.action import CommentJob
-from steward.model.comment import BETWEEN, LONGEST, PREFIX, ours
+from steward.model.comment import BETWEEN, LONGEST, PREFIX, own_part
 from steward.model.ids import Key
 from steward.model.job import Job
 from steward.model.ledger import Ending, Run
@@ -61,7 +61,7 @@ def comment_jobs(draft: Draft) -> None:
 
 def _write(job: Job, text: str, draft: Draft) -> None:
     """Ask for the comment to be written, unless the job has it already."""
-    if text and text != ours(job.admin_comment):
+    if text and text != own_part(job.admin_comment):
         key = Key(f"comment:{job.id}:{crc32(text.encode()):08x}")
         why = Why(rule="job.comment", text="what was done for the job has changed")
         every = AGAIN_S if key in draft.seen.failures and not job.is_over else None
@@ -70,7 +70,7 @@ def _write(job: Job, text: str, draft: Draft) -> None:
 
 def _quota_part(job: Job) -> str:
     """Return the part about quotas of the job's present comment; it stays until quotas report something else."""
-    parts = ours(job.admin_comment).removeprefix(PREFIX).split(_AND)
+    parts = own_part(job.admin_comment).removeprefix(PREFIX).split(_AND)
     return _AND.join(part for part in parts if part.startswith("quota"))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.health import Scope, Severity
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job
@@ -146,7 +146,7 @@ def _was_lost(node: NodeName, reach: Reach, draft: Draft) -> list[Evidence]:
 def _cases(node: NodeName, reach: Reach, draft: Draft) -> list[Case]:
     """Return the node's repairs that can explain the failure."""
     known = sorted(draft.cases.of(node), key=lambda c: (c.opened, c.id))
-    return [case for case in known if case.step is not Step.SUSPECT and not _is_history(case, reach)]
+    return [case for case in known if case.step is not CaseStep.SUSPECT and not _is_history(case, reach)]
 
 
 def _case_evidence(case: Case) -> Evidence:

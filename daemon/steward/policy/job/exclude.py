@@ -9,7 +9,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import EXCLUDE_S, culprits, users_own
-from steward.policy.facts.silence import waited_for
+from steward.policy.facts.gone import waited_for
 from steward.policy.facts.slurm_faults import hurt_since_repair
 
 LATE_KILL_S = 90.0

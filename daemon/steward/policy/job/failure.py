@@ -11,7 +11,7 @@ from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.blame import nodes_failing_other_users, users
+from steward.policy.facts.blame import count_users, nodes_failing_other_users
 from steward.policy.facts.told_to_save import told_to_save
 from steward.policy.job.evidence import Evidence, Reach, evidence
 from steward.policy.job.exclude import is_short_without
@@ -156,7 +156,7 @@ def ended_by(status: int) -> int:
     return status & 0x7F or (told if 0 < told <= MOST_SIGNALS or told == OUT_OF_MEMORY else 0)
 
 
-def asked(
+def failure_of_ask(
     ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
     """Return the failure that a waiting shim asks about; `known` is further evidence."""
@@ -200,7 +200,7 @@ def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
     return ""
 
 
-def told(
+def failure_without_ask(
     kind: FailureSource, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
     """Return the failure that Slurm's picture or a hang shows, with no shim waiting; `known` is further evidence."""
@@ -270,7 +270,7 @@ def _failed_for_others(node: NodeName, jobs: Sequence[Job]) -> Evidence:
     """Return the evidence that other users' jobs failed on the node."""
     ids = ", ".join(str(job.id) for job in jobs[:5])
     at = max(job.ended or 0.0 for job in jobs)
-    return Evidence(node=node, text=f"{node}: jobs of {users(jobs)} other users failed on it, too ({ids})", at=at)
+    return Evidence(node=node, text=f"{node}: jobs of {count_users(jobs)} other users failed on it, too ({ids})", at=at)
 
 
 def _unanswered_for_step(

@@ -25,7 +25,7 @@ def fit_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Fit | N
     The nodes of the reservation `through` count as free, or else those kept for the job.
     """
     since = mem.pending_from if mem.pending_from is not None else draft.now
-    return asked(question_of(job, mem, draft, through), since, draft)
+    return recent_answer(question_of(job, mem, draft, through), since, draft)
 
 
 def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Question:
@@ -54,7 +54,7 @@ def is_kept(mem: JobMemory, draft: Draft) -> bool:
     return mem.kept is not None and (mem.kept.freed is None or mem.kept.freed >= draft.now)
 
 
-def asked(question: Question, since: float, draft: Draft) -> Fit | None:
+def recent_answer(question: Question, since: float, draft: Draft) -> Fit | None:
     """Return Slurm's answer if it is recent enough for a job that waits since `since` (Unix s); else None."""
     age = min(_SELDOM_S, max(_OFTEN_S, _SHARE * (draft.now - since)))
     # a repair that ended makes all older answers too old

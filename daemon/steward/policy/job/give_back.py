@@ -15,7 +15,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.suspended import suspended_s
-from steward.policy.job.progress import told_of
+from steward.policy.job.progress import progress_of
 
 LEAST_S = 1.0
 """A shorter loss is not given back: the least that Slurm can add is a minute."""
@@ -73,7 +73,7 @@ def _lost_s(attempt: Attempt, works: float, mem: JobMemory) -> float:
 
 def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
     """Return when the retry made its first step, or now if the job reports no steps; None before that step."""
-    told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
+    told = [p for p in progress_of(job.id, job.nodes, draft) if p.step is not None]
     steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
     if steps:
         return min(steps)

@@ -18,10 +18,10 @@ from steward.model.text import ago
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.suspended import went_on
+from steward.policy.facts.suspended import continued_at
 from steward.policy.job.decide import Ruling, decide
-from steward.policy.job.failure import FailureSource, last_retry, told
-from steward.policy.job.progress import told_of
+from steward.policy.job.failure import FailureSource, failure_without_ask, last_retry
+from steward.policy.job.progress import progress_of
 from steward.policy.job.rulings import requeue, requeue_by
 
 PAUSES = 5.0
@@ -115,7 +115,7 @@ def _is_heard(job: Job, draft: Draft) -> bool:
 
 def _signs_of_hang(job: Job, mem: JobMemory, draft: Draft) -> _HangSigns | None:
     """Return the signs of a hang; None while the job makes progress."""
-    told = told_of(job.id, job.nodes, draft, restart=job.restarts)
+    told = progress_of(job.id, job.nodes, draft, restart=job.restarts)
     stepping = [one for one in told if one.step is not None and one.stepped is not None]
     return _signs_of_no_step(mem, stepping, draft) if stepping else _signs_of_idleness(job, mem, told, draft)
 
@@ -129,7 +129,7 @@ def _signs_of_no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) ->
     retried = last_retry(mem)
     if retried is not None and last <= retried.at:
         last, pace_s = retried.at, None
-    last = max(last, went_on(mem) or 0.0)
+    last = max(last, continued_at(mem) or 0.0)
     limit_s = hang_seconds(mem, pace_s, draft)
     hang = mem.hang
     # after the decision, the hang lasts until progress is reported: an agent that restarted has lost the usual pace
@@ -146,7 +146,7 @@ def _signs_of_idleness(job: Job, mem: JobMemory, told: Sequence[Progress], draft
     """Return the signs of a hang of a job without steps; None unless all of its nodes report it as idle."""
     if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
         return None
-    since = max(went_on(mem) or 0.0, *(one.at - one.quiet_s for one in told))
+    since = max(continued_at(mem) or 0.0, *(one.at - one.quiet_s for one in told))
     limit_s = draft.want.resume.hang_quiet_s
     if draft.now < since + limit_s:
         draft.wake(since + limit_s)
@@ -197,7 +197,7 @@ def _waits(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> bool:
     silent = frozenset(view.node for view in views if hang.name not in view.bundles)
     unchecked = frozenset(view.node for view in views if view.checked_at < hang.since)
     # the last report may look old only because our clock was set forward
-    unsure = any(one.at < hang.since for one in told_of(job.id, job.nodes, draft))
+    unsure = any(one.at < hang.since for one in progress_of(job.id, job.nodes, draft))
     draft.wake(until)
     if draft.now >= until or not (silent or unchecked or unsure):
         return False
@@ -229,7 +229,7 @@ def _ask_nodes(
 def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None:
     """Rule on the hang: requeue the job, or leave it running and report why."""
     mem = draft.jobs[job.id]
-    ruling = decide(told(FailureSource.HANG, job, mem, draft.now, draft))
+    ruling = decide(failure_without_ask(FailureSource.HANG, job, mem, draft.now, draft))
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:

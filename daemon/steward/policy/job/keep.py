@@ -5,24 +5,24 @@ jobs whose reservation ends (docs/decisions/0022). The reservation keeps all job
 moment in which the job can start, with the job first in the queue.
 """
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Set
 from dataclasses import replace
 
-from steward.model.action import DownNode, FreeNodes, KeepNodes
+from steward.model.action import FreeNodes, KeepNodes
 from steward.model.fit import Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node_names import fold
 from steward.model.reservation import keep_name
-from steward.model.resume import Decision, JobMemory, KeptNodes
+from steward.model.resume import Decision, JobMemory, KeptNodes, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.lent import lend
-from steward.policy.facts.run_end import credential_safe_at
+from steward.policy.facts.loans import LENT_FOR_S, lent_nodes
+from steward.policy.guards.run_end import credential_safe_at
 from steward.policy.job.first import put_first
-from steward.policy.job.fits import asked, why_blocked
-from steward.policy.job.lost_place import has_grown
+from steward.policy.job.fits import recent_answer, why_blocked
+from steward.policy.job.lost_place import has_grown, losing_a_node
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
 
@@ -80,7 +80,7 @@ def _free_or_renew(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
         _reserve(mem.id, kept, Why(rule="keep.renew", text="the job still waits for nodes"), draft)
         return
     draft.jobs[mem.id] = replace(mem, kept=replace(kept, freed=draft.now, why=text), nudges=0)
-    why = Why(rule="keep.free", text=text, evidence=(f"kept since {draft.now - kept.since:.0f} s",))
+    why = Why(rule="keep.free", text=text, evidence=(f"kept for {draft.now - kept.since:.0f} s",))
     _free(keep_name(mem.id), why, draft)
     said = f"job {mem.id}: {len(kept.nodes)} nodes are no longer kept for it: {why}"
     draft.tell("job.keep_released", said, job=mem.id)
@@ -155,14 +155,14 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
     over = [other for waits, other in wait if draft.now >= waits]
     for other in over[:_RIVALS]:
         if _would_start(other, job, draft):
-            return f"job {other.id} waits for such nodes since {limit:.0f} s (resume.keep_others_s)"
+            return f"job {other.id} has waited for such nodes for {limit:.0f} s (resume.keep_others_s)"
     return ""
 
 
 def _would_start(other: Job, job: Job, draft: Draft) -> bool:
     """Return whether the other job could start on the kept nodes; True if Slurm does not answer."""
     since = other.eligible or other.submitted or draft.now
-    fit = asked(Question(job=other.id, through=keep_name(job.id)), since, draft)
+    fit = recent_answer(Question(job=other.id, through=keep_name(job.id)), since, draft)
     return fit is None or fit.starts
 
 
@@ -218,15 +218,14 @@ def keep_nodes(draft: Draft) -> None:
     """Keep the sound nodes of jobs that come back and must wait."""
     if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
         return
-    downed = {action.node for action in draft.actions_of(DownNode)}
-    hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
+    hit = losing_a_node(draft)
     for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if job is not None and _may_have_kept_nodes(job, mem, downed) and not begins_later(job, draft):
+        if job is not None and _may_have_kept_nodes(job, mem, id in hit) and not begins_later(job, draft):
             _keep(job, mem, draft)
 
 
-def _may_have_kept_nodes(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
+def _may_have_kept_nodes(job: Job, mem: JobMemory, is_hit: bool) -> bool:
     """Return whether the job lost its place, or is about to, and its nodes may be kept (once a run)."""
     # not for a job with a reservation of its own, nor for one whose nodes Slurm itself keeps
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
@@ -235,7 +234,7 @@ def _may_have_kept_nodes(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]
     if job.is_held or job.expedited:
         return False
     if job.is_active:
-        return lost_its_place(mem) or not downed.isdisjoint(job.nodes)
+        return lost_its_place(mem) or is_hit
     return lost_its_place(mem) and (mem.pending_from is not None or job.is_completing)
 
 
@@ -287,3 +286,16 @@ def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     )
     draft.tell("job.keep_refused", text, once=f"keepmuch:{job.id}:{job.restarts}", job=job.id)
     return True
+
+
+def lend(job: Job, hot: Set[NodeName], count: int, draft: Draft) -> None:
+    """Lend the job `count` of the hot spares `hot`; none if there are not enough, or it has some already."""
+    mem = draft.jobs[job.id]
+    if not count or mem.lent is not None:
+        return
+    nodes = frozenset(sorted(hot - lent_nodes(draft))[:count])
+    if len(nodes) < count:
+        return
+    draft.jobs[job.id] = replace(mem, lent=Lent(nodes=nodes, at=draft.now, restart=mem.restarts))
+    draft.tell("job.hot_spare", f"job {job.id}: hot spares {fold(nodes)} are released for it", job=job.id)
+    draft.wake(draft.now + LENT_FOR_S)

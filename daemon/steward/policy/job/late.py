@@ -14,11 +14,11 @@ from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.run_end import end_of
 from steward.policy.facts.stops import stopped_nodes
 from steward.policy.facts.verdict import is_awaited
+from steward.policy.guards.run_end import end_of
 from steward.policy.job.decide import decide
-from steward.policy.job.failure import FailureSource, told
+from steward.policy.job.failure import FailureSource, failure_without_ask
 from steward.policy.job.launch import broken_end, nodes_that_broke
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
@@ -30,7 +30,7 @@ Each requeue is a command of its own, and the turn's answers to other users' shi
 """
 
 
-def overturn(draft: Draft) -> None:
+def requeue_on_late_evidence(draft: Draft) -> None:
     """Requeue each ended job whose nodes showed a fault since, at most `AT_ONCE` of one user in a turn."""
     begun = Counter[int]()
     for id in _candidates(draft):
@@ -69,7 +69,7 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
 def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Rule once more on the ended run, and requeue its job if the evidence says so. Return whether it is requeued."""
     ended = job.ended if job.ended is not None else (end_of(mem).over or draft.now)
-    ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
+    ruling = decide(failure_without_ask(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     if ruling.decision is Decision.STOP or ruling.unproven:
         return False
     draft.jobs[job.id] = replace(mem, ended=None, end_text="")

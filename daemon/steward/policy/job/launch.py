@@ -12,7 +12,7 @@ from steward.model.job import Job
 from steward.model.mark import first_token
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.run_end import clean_since
+from steward.policy.guards.run_end import clean_since
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import LAUNCH_FAILED
 from steward.policy.slurm_reasons import BATCH_BROKEN, Response, slurms_own
@@ -109,7 +109,7 @@ def nodes_that_broke(draft: Draft) -> frozenset[NodeName]:
     return frozenset(node.name for node, row in found if row is not None and row.check == BATCH_BROKEN)
 
 
-def unbegun(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+def script_never_began(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
     """Return the evidence, from the shim, that the script never began on the shim's node."""
     return _first_time(ask.node, _UNBEGUN_TEXT, job, mem, failed_at, draft) if ask.script_unbegun else ()
 

@@ -19,7 +19,7 @@ from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.run_end import cleans_up_since, end_of, is_looked_into
+from steward.policy.guards.run_end import cleans_up_since, end_of, is_looked_into
 from steward.policy.state_machine import BLIND_S
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, CaseStep
 from steward.model.elastic import SizeChange
 from steward.model.ids import NodeName
 from steward.model.job import Job
@@ -14,7 +14,7 @@ from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.job.progress import told_of
+from steward.policy.job.progress import progress_of
 
 RUNS_KEPT = 20
 """Runs kept in memory for each job; the store keeps all runs."""
@@ -188,7 +188,7 @@ def _with_last_report(run: Run, draft: Draft) -> Run:
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
     """Return the report of the run's farthest node; None if no node reports progress."""
-    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_progress_order, default=None)
+    return max(progress_of(run.job, run.nodes, draft, restart=run.restart), key=_progress_order, default=None)
 
 
 def _progress_order(told: Progress) -> tuple[bool, int, int, NodeName]:
@@ -361,6 +361,6 @@ def _repairs(before: Memory, after: Memory) -> Iterator[Case]:
         if (
             case is not old
             and case != old
-            and (case.marked is not None or case.step not in (Step.SUSPECT, Step.CLOSED))
+            and (case.marked is not None or case.step not in (CaseStep.SUSPECT, CaseStep.CLOSED))
         ):
             yield case

@@ -1,16 +1,25 @@
-"""The size of a lost run, and whether its job asks for more now.
+"""Jobs that lose their place, the size of the run that was lost, and whether its job asks for more now.
 
 A user may change a waiting job. A job that asks for more than its lost run had waits for its turn like others.
 """
 
 from dataclasses import replace
 
+from steward.model.action import DownNode
+from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.resume import JobMemory, RunSize
+from steward.policy.draft import Draft
 from steward.policy.facts.tres import parse_tres
 
 _COMPARED = ("cpu", "mem")
 _GRES = "gres/"
+
+
+def losing_a_node(draft: Draft) -> set[JobId]:
+    """Return the remembered jobs that run on a node which this plan takes down."""
+    downed = {action.node for action in draft.actions_of(DownNode)}
+    return {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
 
 
 def size_of(job: Job, before: RunSize | None = None) -> RunSize:

@@ -9,8 +9,8 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import times
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.run_end import credential_safe_at, next_second
 from steward.policy.facts.suspended import ended_suspended
+from steward.policy.guards.run_end import credential_safe_at, next_second
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list, note_constraints
 from steward.policy.job.options import options
@@ -62,7 +62,7 @@ def nudge(job: Job, draft: Draft) -> None:
         _is_due(job, draft.jobs[job.id], exclude, draft)  # sets the wake-up for the next nudge
 
 
-def who_holds(job: Job, draft: Draft) -> str:
+def hold_text(job: Job, draft: Draft) -> str:
     """Return the words that say why the job is held."""
     if ended_suspended(job, draft.jobs[job.id]):
         return f"was suspended when its last run ended, for which Slurm holds it ({job.reason})"
@@ -73,7 +73,7 @@ def _is_held_by_person(job: Job, draft: Draft) -> bool:
     """Return whether a person holds the job, and say so once."""
     if not job.is_held:
         return False
-    text = f"job {job.id} {who_holds(job, draft)}: it stays where it is until it is released"
+    text = f"job {job.id} {hold_text(job, draft)}: it stays where it is until it is released"
     draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
     return True
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from steward.model.case import Step
+from steward.model.case import CaseStep
 from steward.model.fit import Fit, FitState
 from steward.model.ids import NodeName
 from steward.model.job import Job
@@ -157,7 +157,7 @@ def has_hope(places: JobPlaces, draft: Draft) -> bool:
 def _is_under_repair(name: NodeName, draft: Draft) -> bool:
     """Return whether the node is under repair that waits for no person."""
     case = draft.cases.open_of(name)
-    return case is not None and case.step is not Step.HELD and not needs_approval(case, draft)
+    return case is not None and case.step is not CaseStep.HELD and not needs_approval(case, draft)
 
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:

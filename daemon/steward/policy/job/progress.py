@@ -10,7 +10,7 @@ from steward.policy.draft import Draft
 from steward.policy.traits import Trait
 
 
-def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
+def progress_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
     """Return the progress of a job that the agents of `nodes` report; of all its runs if `restart` is None."""
     if draft.ground.agents.having(Trait.TELLING).isdisjoint(nodes):
         return []
@@ -22,7 +22,7 @@ def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: in
 def note_saved(mem: JobMemory, draft: Draft) -> None:
     """Remember the last checkpoint that an agent of the job's nodes reports."""
     newest = mem.saved
-    for told in told_of(mem.id, mem.nodes, draft):
+    for told in progress_of(mem.id, mem.nodes, draft):
         found = _saved(told)
         if found is not None and (newest is None or _is_later(found, newest)):
             newest = found

@@ -9,14 +9,16 @@ from dataclasses import replace
 
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.elastic import replica_of
+from steward.model.events import Level
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
-from steward.model.resume import JobMemory
+from steward.model.resume import JobMemory, Suspension
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.opted_in import nodes_of_run, words_that_count
-from steward.policy.facts.run_end import bystander
+from steward.policy.facts.opted_in import counts, nodes_of_run
+from steward.policy.guards.run_end import bystander
 from steward.policy.job.launch import is_broken_launch
 
 
@@ -56,9 +58,11 @@ def remember_jobs(draft: Draft) -> None:
     """Remember every job that opted in, by a report of its node or by the site's default."""
     if not draft.want.resume.enabled:
         return
-    new = (word for word in draft.seen.opted_in if not _is_known(word, draft))
-    for word in sorted(words_that_count(new, draft), key=lambda w: (w.job, w.at)):
-        if word.mode.on:
+    new = [word for word in draft.seen.opted_in if not _is_known(word, draft)]
+    for word in sorted(new, key=lambda w: (w.job, w.at)):
+        if not counts(word, draft):
+            _tell_foreign(word, draft)
+        elif word.mode.on:
             _remember(word.job, word.uid, word.mode, word.restart, draft, ran_on=word.ran_on)
         else:
             _apply_refusal(word, draft)
@@ -185,3 +189,44 @@ def _fits(default: SiteDefault, job: Job) -> bool:
         (default.qos, (job.qos,)),
     )
     return all(not wanted or wanted in has for wanted, has in asked)
+
+
+def note_suspensions(draft: Draft) -> None:
+    """Note since when each job is suspended, and when it was continued."""
+    for id in jobs_needing_attention(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if job is not None and (now := _suspension(job, mem, draft)) != mem.suspension:
+            draft.jobs[id] = replace(mem, suspension=now)
+
+
+def _suspension(job: Job, mem: JobMemory, draft: Draft) -> Suspension | None:
+    """Return the job's suspensions in this run, updated from Slurm's picture; None if there were none."""
+    known = mem.suspension
+    if not job.is_active:
+        return known
+    if known is not None and known.restart != job.restarts:
+        known = None
+    if job.state is JobState.SUSPENDED:
+        known = known or Suspension(restart=job.restarts)
+        return known if known.since is not None else replace(known, since=draft.now)
+    if known is None or known.since is None:
+        return known
+    return replace(known, since=None, over=draft.now, total_s=known.until_s(draft.now))
+
+
+def _tell_foreign(word: OptedIn, draft: Draft) -> None:
+    """Warn once a day, for each user and node, of reports on jobs that do not run there."""
+    job = draft.seen.jobs.get(word.job)
+    if job is None or not job.is_active or word.restart != job.restarts:
+        return
+    # the user chooses which jobs to name: a warning for each of them could flood the log
+    node = min(word.told_by)
+    if word.uid not in (0, job.user_id):
+        text = (
+            f"uid {word.uid} on {node} reports another user's job as its own, such as {word.job}: the report is ignored"
+        )
+        draft.tell("ask.foreign", text, once=f"foreign:{node}:{word.uid}", level=Level.WARNING, node=node)
+        return
+    text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
+    once = f"elsewhere:{word.job}:{word.restart}:{node}"
+    draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)

@@ -15,16 +15,16 @@ from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
-from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
 from steward.policy.facts.turn_share import has_share
+from steward.policy.guards.run_end import cleans_up_since, done_since, over_since
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
-from steward.policy.job.failure import BY_MACHINE, FailureSource, told
+from steward.policy.job.failure import BY_MACHINE, FailureSource, failure_without_ask
 from steward.policy.job.first import end_turn, requeue_out_of_turn, was_put_first
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
-from steward.policy.job.late import overturn
+from steward.policy.job.late import requeue_on_late_evidence
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
 from steward.policy.job.leaving import forgive_blind_time, note_look
 from steward.policy.job.lost_place import has_grown, size_of
@@ -71,7 +71,7 @@ def follow_jobs(draft: Draft) -> None:
             _follow_pending(job, draft)
         elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
             _follow_ended(job, draft)
-    overturn(draft)
+    requeue_on_late_evidence(draft)
     note_look(ids, draft)
 
 
@@ -205,7 +205,7 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
         return
     # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
     gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
-    ruling = decide(told(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
+    ruling = decide(failure_without_ask(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
     if ruling.decision is Decision.STOP:
         keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
         text = f"job {job.id} runs without its script since {host} died; {ruling.why.text}: cancel it"
@@ -251,7 +251,9 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """Charge a requeue that Slurm did for a fault; a person's requeue costs the job nothing."""
-    failure = told(FailureSource.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
+    failure = failure_without_ask(
+        FailureSource.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft)
+    )
     if not has_cause(failure):
         return
     ruling = decide(failure)
@@ -280,7 +282,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     # a fault must fit the time at which Slurm ended the run; the time to look into the end counts from `over`, when the
     # end was seen
     ended = job.ended if job.ended is not None else over
-    ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
+    ruling = decide(failure_without_ask(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
     if job.is_completing and (promised is not None or ruling.decision is not Decision.STOP):
         return

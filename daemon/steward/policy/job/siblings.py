@@ -5,13 +5,14 @@ of the waiting tasks is delayed for a while; the delay ends by itself, even if S
 delay, the lost task waits for all others; with `starttime=now+20` for the array it runs 2 s later, before the others.
 """
 
-from steward.model.action import DelayTasks, DownNode
+from steward.model.action import DelayTasks
 from steward.model.ids import JobId, Key
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.job.lost_place import losing_a_node
 from steward.policy.job.nudge import begins_later, is_left_to_slurm, lost_its_place, not_before
 
 DELAY_S, AGAIN_S = 20.0, 10.0
@@ -21,8 +22,7 @@ FOR_S = 60.0
 
 def keep_slots(draft: Draft) -> None:
     """Delay the siblings of tasks that come back, and end the delay when the task runs."""
-    downed = {action.node for action in draft.actions_of(DownNode)}
-    hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
+    hit = losing_a_node(draft)
     for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is None or job.array_job_id is None or job.array_task is None or mem.ended is not None:

@@ -9,7 +9,7 @@ from steward.model.order import Added, AddNodes, OrderAnswer
 from steward.model.why import Why
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid, limit
-from steward.policy.slot_of import mint, taken_names
+from steward.policy.slot_of import new_slots, taken_names
 
 MOST_GROUPS = 5
 MOST_NODES = 50
@@ -105,7 +105,7 @@ def _mint(group: Group, count: int, draft: OrderDraft) -> list[Added]:
     assert draft.cluster is not None
     why = Why(rule="slot.ordered", text=f"{draft.who} added nodes to {group.name}", evidence=(f"{count} more",))
     taken = taken_names(group.name, draft.slots, draft.seen, draft.want)
-    draft.cluster, slots = mint(group, count, taken, draft.cluster, draft.want, why, draft.now)
+    draft.cluster, slots = new_slots(group, count, taken, draft.cluster, draft.want, why, draft.now)
     if len(slots) < count:
         raise limit(f"Instance group {group.name}: only {len(slots)} of its node names are free now.")
     for slot in slots:

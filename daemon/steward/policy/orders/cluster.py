@@ -21,7 +21,7 @@ from steward.policy.orders.refuse import (
     invalid,
     limit,
 )
-from steward.policy.orders.touch import is_stuck, try_again
+from steward.policy.orders.touch import is_stuck, retry_backups
 
 
 def create(order: CreateCluster, draft: OrderDraft) -> OrderAnswer:
@@ -88,7 +88,7 @@ def _retry_stuck(cluster: Cluster, draft: OrderDraft) -> OrderAnswer:
     stuck = [draft.slots[node] for node in sorted(draft.slots) if is_stuck(draft.slots[node])]
     if not stuck:
         raise conflict(f"Cluster {cluster.name} is being deleted already.")
-    try_again(stuck, draft)
+    retry_backups(stuck, draft)
     return OrderAnswer(cluster_id=cluster.id)
 
 

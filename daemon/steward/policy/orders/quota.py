@@ -71,7 +71,7 @@ def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingPr
         modified=draft.now,
         modified_by=draft.who,
     )
-    made = replace(made, **said(wish))
+    made = replace(made, **given_fields(wish))
     _check(made, draft)
     draft.quotas[made.id] = made
     draft.tell("quota.created", f"{draft.who} created quota {name} of team {team}", team=team)
@@ -86,7 +86,7 @@ def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQu
         raise invalid(f"Quota {quota.name} is of team {quota.team}: delete it and create one for another team.")
     changed = replace(
         quota,
-        **said(wish),
+        **given_fields(wish),
         version=quota.version + 1,
         status=QuotaStatus.UPDATING,
         failure="",
@@ -133,7 +133,7 @@ def new_id(kind: str, name: str, created: float) -> str:
     return hashlib.sha256(f"{kind}:{name}:{created:.6f}".encode()).hexdigest()[:12]
 
 
-def said(wish: QuotaWish | SchedulerWish) -> dict[str, Any]:
+def given_fields(wish: QuotaWish | SchedulerWish) -> dict[str, Any]:
     """Return the members that a wish gives, by field."""
     given = {each.name: getattr(wish, each.name) for each in fields(wish)}
     return {name: value for name, value in given.items() if value is not None}

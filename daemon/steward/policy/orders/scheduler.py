@@ -9,7 +9,7 @@ from steward.model.quota import QuotaStatus, SchedulerConfig
 from steward.model.quota_order import CreateScheduler, DeleteScheduler, SchedulerWish, UpdateScheduler
 from steward.policy.orders.cluster import check_tags
 from steward.policy.orders.order_draft import OrderDraft
-from steward.policy.orders.quota import check_cluster, check_version, new_id, said
+from steward.policy.orders.quota import check_cluster, check_version, given_fields, new_id
 from steward.policy.orders.refuse import check_repeated, conflict, limit, not_found
 
 
@@ -51,7 +51,7 @@ def make(name: str, wish: SchedulerWish, draft: OrderDraft, *, tags: Any = Mappi
         modified=draft.now,
         modified_by=draft.who,
     )
-    made = replace(made, **said(wish))
+    made = replace(made, **given_fields(wish))
     _check(made)
     draft.scheduler = made
     draft.tell("quota.scheduler", f"{draft.who} created scheduler configuration {name}")
@@ -62,7 +62,7 @@ def change(present: SchedulerConfig, wish: SchedulerWish, draft: OrderDraft) -> 
     """Return the next version of the configuration."""
     changed = replace(
         present,
-        **said(wish),
+        **given_fields(wish),
         version=present.version + 1,
         status=QuotaStatus.UPDATED,
         failure="",

@@ -6,7 +6,7 @@ A case reboots or replaces a node in service, as on an admin's command; of any o
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, CaseStep, Trigger
 from steward.model.group import Cluster, ClusterStatus, Goal, Role
 from steward.model.health import Advice
 from steward.model.node import Node
@@ -16,7 +16,7 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.case.suspicion import new_case
 from steward.policy.draft import Draft
-from steward.policy.facts.slurm_faults import bears_reason
+from steward.policy.facts.slurm_faults import still_has_reason
 from steward.policy.facts.verdict import Fault
 from steward.policy.groups.slot_save import hurried
 from steward.policy.orders.order_draft import OrderDraft, is_going
@@ -30,7 +30,7 @@ MOST_MENDED = 25
 No = tuple[NodeRefusal, str]
 """The refusal, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
-_MAY_BE_ENDED = (Step.SUSPECT, Step.HELD)
+_MAY_BE_ENDED = (CaseStep.SUSPECT, CaseStep.HELD)
 """Steps in which a person's command ends a case, like a case that waits for approval; any other repair goes on."""
 
 
@@ -112,7 +112,7 @@ def _refusal(wish: NodeWish, slot: SlotRecord | None, draft: OrderDraft) -> No |
 
 def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
     stuck = [slot for slot in chosen if is_asked_again(wish, slot)]
-    try_again(stuck, draft)
+    retry_backups(stuck, draft)
     fresh = [slot for slot in chosen if slot not in stuck]
     if fresh and wish is NodeWish.DELETE:
         _delete(fresh, draft)
@@ -121,7 +121,7 @@ def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) 
 
 
 def _delete(chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
-    try_again([slot for slot in chosen if is_stuck(slot)], draft)
+    retry_backups([slot for slot in chosen if is_stuck(slot)], draft)
     for slot in chosen:
         text = f"{draft.who} deleted node {slot.node}"
         why = Why(
@@ -194,8 +194,8 @@ def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
     """Open a case for the node in place of the present one."""
     before, node = draft.cases.open_of(slot.node), draft.seen.nodes[slot.node]
     # if the node has another reason in place of the old case's mark, the new case must accept that reason, too
-    reason = before.command if before is not None and bears_reason(before, node, draft) else ""
-    if before is not None and before.step is Step.SUSPECT:
+    reason = before.command if before is not None and still_has_reason(before, node, draft) else ""
+    if before is not None and before.step is CaseStep.SUSPECT:
         draft.cases.forget(before)
     elif before is not None:
         by = Why(rule="case.by_person", text=why.text, evidence=(str(before.why),))
@@ -225,7 +225,7 @@ def is_asked_again(wish: NodeWish, slot: SlotRecord) -> bool:
     return is_stuck(slot) and _PURPOSE_OF.get(wish) is slot.purpose
 
 
-def try_again(slots: Sequence[SlotRecord], draft: OrderDraft) -> None:
+def retry_backups(slots: Sequence[SlotRecord], draft: OrderDraft) -> None:
     """Retry the backups of these slots."""
     for slot in slots:
         # another number of tries gives the retry its own key: the last failure is not taken for its outcome

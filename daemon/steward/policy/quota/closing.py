@@ -8,7 +8,7 @@ from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.job import Job
-from steward.model.port_error import is_refusal, said
+from steward.model.port_error import is_refusal, text_of_error
 from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -105,7 +105,7 @@ def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accountin
         return
     listed = users_naming(picture, quota.team, names - (has.qos if has is not None else frozenset()))
     errors = (draft.seen.failures.get(_drop_key(name), "") for name in sorted(names))
-    refused = next((said(error) for error in errors if is_refusal(error)), "")
+    refused = next((text_of_error(error) for error in errors if is_refusal(error)), "")
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
     _note_why_it_stays(quota, listed, fixed, refused, in_it, draft)
     kept = names if listed else frozenset(fixed.values())

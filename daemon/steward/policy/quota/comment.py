@@ -6,13 +6,13 @@ They say only that the job never fits, why it waits, or that it was evicted. A j
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from steward.model.comment import ours
+from steward.model.comment import own_part
 from steward.model.ids import JobId
 from steward.model.quota import QuotaJob, Resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import UnitRuling, UnitStanding
 from steward.policy.quota.turn import Turn
-from steward.policy.quota.words import told
+from steward.policy.quota.words import amounts_text
 
 AT_ONCE = 10
 """The most new comments in one turn."""
@@ -79,7 +79,7 @@ def _most_allowed(ruling: UnitRuling, turn: Turn) -> str:
     for amounts in unit.options:
         beyond: Mapping[Resource, int] = turn.ledger.over_limit(unit.team, amounts)
         if beyond:
-            return f", at most {told({name: amounts[name] - more for name, more in beyond.items()})}"
+            return f", at most {amounts_text({name: amounts[name] - more for name, more in beyond.items()})}"
     return ": no such machine here"
 
 
@@ -96,4 +96,4 @@ def _words_of_eviction(memory: QuotaJob | None) -> str:
 def _speaks_of_quota(id: JobId, draft: Draft) -> bool:
     """Return whether the job's comment has words of ours about quotas."""
     job = draft.seen.jobs.get(id)
-    return job is not None and _WORD in job.admin_comment and _WORD in ours(job.admin_comment)
+    return job is not None and _WORD in job.admin_comment and _WORD in own_part(job.admin_comment)

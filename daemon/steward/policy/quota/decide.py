@@ -383,7 +383,7 @@ class Decider:
             yield Reclaimed.IN_TEAM, lambda: pick.make_way(room, unit.team, asked, unit.weight, wish)
         below = rules.borrow_priority
         if below is not None:
-            yield Reclaimed.PRIORITY, lambda: pick.outrank(room, unit.team, asked, unit.weight, below, wish)
+            yield Reclaimed.PRIORITY, lambda: pick.evict_lower_classes(room, unit.team, asked, unit.weight, below, wish)
         started = rules.rebalance_before
         if started is not None and not self.yielding:
             yield Reclaimed.REBALANCE, lambda: pick.even_out(room, unit.team, asked, started, wish)

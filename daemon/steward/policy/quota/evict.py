@@ -21,7 +21,7 @@ from steward.policy.quota.decide import UnitStanding, Yielding
 from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.turn import Turn, is_refused, requeue_key
-from steward.policy.quota.words import told
+from steward.policy.quota.words import amounts_text
 
 RETRY_S, SOON_S = 5.0, 1.0
 PARTS_S = 300.0
@@ -387,7 +387,7 @@ def _text(each: Yielding, job: Job, draft: Draft) -> str:
 def _lacked(each: Yielding) -> str:
     """Return, in words, what the waiting job lacked: amounts, or nodes with amounts free."""
     if each.place is None:
-        return told(each.short)
+        return amounts_text(each.short)
     if each.place.parts:
         return f"nodes of their own for its parts: {' and '.join(map(_nodes_text, each.place.parts))}"
     return _nodes_text(each.place)
@@ -398,7 +398,7 @@ def _nodes_text(place: Wish) -> str:
     if place.whole:
         return "a node of its own" if place.count == 1 else f"{place.count} nodes of its own"
     need = {name: amount for name, amount in (place.total or place.each).items() if kind_of(name).startswith(GPU)}
-    amounts = told(need or place.total or place.each)
+    amounts = amounts_text(need or place.total or place.each)
     if place.total:
         return f"{amounts} on nodes that it may use"
     nodes = "a node" if place.count == 1 else f"{place.count} nodes"

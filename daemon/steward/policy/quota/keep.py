@@ -1,4 +1,4 @@
-"""The step of the plan that keeps quotas: rule on all jobs, and ask for the changes in Slurm that follow.
+"""The stage of the plan that keeps quotas: rule on all jobs, and ask for the changes in Slurm that follow.
 
 Order of writes: lower limits, then evictions and marks, then moves and higher limits. Without a quota nothing is done.
 """
@@ -14,7 +14,7 @@ from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
-from steward.policy.facts.run_end import credential_safe_at
+from steward.policy.guards.run_end import credential_safe_at
 from steward.policy.quota import evict
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words

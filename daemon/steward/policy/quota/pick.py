@@ -167,7 +167,7 @@ def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | N
     return found
 
 
-def outrank(
+def evict_lower_classes(
     room: Room, team: str, wanted: Amounts, weight: int, below: int, wish: Wish | None = None
 ) -> list[Unit] | None:
     """Return the units to evict for a job that would borrow: other teams' borrowers of lower classes; else None.

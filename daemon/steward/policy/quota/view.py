@@ -11,7 +11,7 @@ from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.fill_in import Owned, owned
 from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn, take_turn
-from steward.policy.quota.words import told
+from steward.policy.quota.words import amounts_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +101,8 @@ def _warn_of_unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> 
         idle = min(row.free, row.capacity - row.owned - turn.homeless.get(row.resource, 0))
         if row.resource in wanted and idle > 0:
             yield (
-                f"{told({row.resource: idle})} idle that no team owns, while jobs wait for such: IdleResourceSharing "
-                "of the ClusterSchedulerConfig lends them"
+                f"{amounts_text({row.resource: idle})} idle that no team owns, while jobs wait for such: "
+                "IdleResourceSharing of the ClusterSchedulerConfig lends them"
             )
 
 
@@ -234,14 +234,16 @@ def _warnings(resources: tuple[ResourceView, ...], draft: Draft, is_here: frozen
     for row in resources:
         beyond = row.owned - row.capacity
         if beyond > 0 and _decides(row.resource, draft):
-            have, own = told({row.resource: row.capacity}), told({row.resource: row.owned})
+            have, own = amounts_text({row.resource: row.capacity}), amounts_text({row.resource: row.owned})
             if is_here is not None and machine_type_of(row.resource) not in is_here:
                 kind = machine_type_of(row.resource)
                 found.append(f"quotas own {own}, and the cluster has no {kind}: their jobs wait until it has one")
                 continue
             found.append(f"the quotas are {own} in all, but the cluster has {have} now: some jobs will wait")
         if row.stranded:
-            found.append(f"{told({row.resource: row.stranded})} free, but no CPU or no memory beside them: stranded")
+            found.append(
+                f"{amounts_text({row.resource: row.stranded})} free, but no CPU or no memory beside them: stranded"
+            )
     return found
 
 

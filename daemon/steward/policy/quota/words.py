@@ -7,7 +7,7 @@ from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_o
 _MIB_PER_GIB = 1024
 
 
-def told(amounts: Mapping[Resource, int]) -> str:
+def amounts_text(amounts: Mapping[Resource, int]) -> str:
     """Return amounts in words: `2 GPUs of ml.g6.12xlarge, 16 GiB of ml.c5.2xlarge`; `nothing` if there are none."""
     return (
         ", ".join(f"{_amount(name, amounts[name])} of {machine_type_of(name)}" for name in sorted(amounts)) or "nothing"

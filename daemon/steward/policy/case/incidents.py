@@ -1,10 +1,8 @@
-"""Faults with a common cause: many nodes at once are one incident of the cluster, and no node is repaired for it."""
+"""Faults with a common cause: open an incident for many nodes at once, extend it and end it."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import replace
 
-from steward.model.case import Case, Step
 from steward.model.events import Level
 from steward.model.health import Scope
 from steward.model.ids import NodeName
@@ -12,19 +10,17 @@ from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
-from steward.policy.facts.slurm_faults import is_light_response, out_by_reason
+from steward.policy.facts.incidents import AGENTS, CHECK, SHARED, close_in_time, limit, without_acknowledged
+from steward.policy.facts.slurm_faults import out_by_reason
 from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
 from steward.policy.slurm_reasons import is_of_jobs
 
-CHECK, SHARED = "check:", "shared:"
-SHARE, WINDOW_S = 0.05, 300.0
-"""The same fault on this share of all nodes within this time counts as one incident."""
-AGENTS = "agents"
-"""The incident of many agents that are late or lost at once."""
-
-
 Found = defaultdict[str, dict[NodeName, float]]
 """Kind of incident -> node -> since when the node has the fault."""
+
+
+_WINDOW_S = 300.0
+"""The same fault on many nodes within this time counts as one incident."""
 
 
 def find_incidents(draft: Draft) -> None:
@@ -73,62 +69,6 @@ def _open_kinds(draft: Draft) -> set[str]:
     return {kind for kind, one in draft.incidents.items() if one.over is None and kind != AGENTS}
 
 
-def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
-    """Return whether the node is in an incident of this kind that goes on."""
-    incident = draft.incidents.get(kind)
-    return incident is not None and incident.over is None and node in incident.nodes
-
-
-def covers(kind: str, draft: Draft) -> bool:
-    """Return whether an incident of this kind goes on; meanwhile no new node is repaired for its cause."""
-    incident = draft.incidents.get(kind)
-    return incident is not None and incident.over is None
-
-
-SCOUT_EVERY_S = 60.0
-"""How long after the last scout failed, or the incident began, the next scout is chosen."""
-
-
-def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
-    """Return whether this node is the incident's scout: the one node that is repaired while the incident goes on."""
-    # Slurm's reasons stay until their nodes are given back, and the incident goes on while they stay: a scout that
-    # serves again shows that the cause is gone
-    incident = draft.incidents.get(kind)
-    if incident is None or incident.over is not None:
-        return False
-    of_kind = [c for c in draft.cases.values() if f"{CHECK}{c.check}" == kind and c.is_of_reason]
-    tried = [c for c in of_kind if c.is_open and not c.waits_for_person and not _waits_for_jobs(c, draft)]
-    if tried:
-        return min(tried, key=lambda case: (case.opened, case.id)).node == node
-    due = (incident.tried if incident.tried is not None else incident.since) + SCOUT_EVERY_S
-    draft.wake(due)
-    return draft.now >= due and node == _next_scout(kind, incident, draft)
-
-
-def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
-    """Return the node that was tried least often since the incident began; None if there is none."""
-    out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
-    names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
-    names = [name for name in names if draft.cases.open_of(name) is None and not _is_busy(name, draft)]
-    return min(names, key=lambda name: (_tries_of(name, incident, draft), len(name), name), default=None)
-
-
-def _waits_for_jobs(case: Case, draft: Draft) -> bool:
-    """Return whether the repair waits for jobs to end on the node."""
-    return case.step is Step.RELEASE and _is_busy(case.node, draft)
-
-
-def _is_busy(name: NodeName, draft: Draft) -> bool:
-    """Return whether jobs run on the node."""
-    node = draft.seen.nodes.get(name)
-    return node is not None and node.is_busy
-
-
-def _tries_of(node: NodeName, incident: Incident, draft: Draft) -> int:
-    """Return how often the node was tried since the incident began."""
-    return sum(case.opened >= incident.since for case in draft.cases.of(node))
-
-
 def note_scouted(kind: str, draft: Draft) -> None:
     """Note that the scout could not be given back: the cause is still there."""
     incident = draft.incidents.get(kind)
@@ -143,40 +83,12 @@ def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
     return next((c.node for c in its if c.returned is not None and c.returned >= incident.since), None)
 
 
-def limit(draft: Draft) -> int:
-    """Return from how many nodes on the same fault at once is one incident."""
-    rules = draft.want.repair
-    return max(rules.correlated_min, int(SHARE * max(len(draft.seen.nodes), len(draft.agents))))
-
-
-def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
-    """Return the faults without those that an ended incident of this kind covered: such nodes are judged one by one."""
-    incident = draft.incidents.get(kind)
-    if incident is None or incident.over is None:
-        return found
-    return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
-
-
-def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
-    """Return the nodes that have the fault within `span` seconds of each other, if they are at least `many`."""
-    ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
-    crowd: list[NodeName] = []
-    start = taken = 0
-    for end, (_, at) in enumerate(ordered):
-        while at - ordered[start][1] > span:
-            start += 1
-        if end - start + 1 >= many:
-            crowd += (node for node, _ in ordered[max(start, taken) : end + 1])
-            taken = end + 1
-    return frozenset(crowd)
-
-
 def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | None = None) -> None:
     """Open, extend or end the incident of one kind. `least`: how many nodes make it, if not the usual limit."""
     many = 1 if kind.startswith(SHARED) else least or limit(draft)
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
-        if crowded(found, WINDOW_S, many):
+        if close_in_time(found, _WINDOW_S, many):
             _begin(kind, found, draft)
         return
     if (back := _given_back(kind, incident, draft)) is not None:

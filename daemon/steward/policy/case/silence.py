@@ -8,19 +8,26 @@ from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.facts.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
 from steward.policy.facts.gone import (
-    confirmed_gone,
-    gone,
+    count_reached,
     is_late,
+    is_reached,
     most_are_reached,
-    note_unanswered,
     open_silence,
-    reach,
+    why_confirmed_gone,
 )
+from steward.policy.facts.incidents import AGENTS, close_in_time, limit, without_acknowledged
 from steward.policy.facts.serving import belongs_to_slot, is_being_verified
-from steward.policy.facts.verdict import has_left, is_awaited, missed_since, monitored_nodes, went_with_host
-from steward.policy.traits import is_away_on_purpose
+from steward.policy.facts.verdict import (
+    Standing,
+    has_left,
+    is_awaited,
+    missed_since,
+    monitored_but_unheard,
+    standing,
+    went_with_host,
+)
+from steward.policy.traits import Trait, is_away_on_purpose
 
 SPAN_S = 30.0
 """Agents that fall silent this close together have a common cause."""
@@ -33,9 +40,9 @@ def follow_silence(draft: Draft) -> None:
     """
     note_unanswered(draft)
     _note_agents_back(draft)
-    fallen = away(draft)
+    fallen = _silent_nodes(draft)
     silent = frozenset(name for name in fallen if not _is_known_gone(name, draft))
-    together = crowded(fallen, SPAN_S, limit(draft))
+    together = close_in_time(fallen, SPAN_S, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
         waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)
@@ -44,7 +51,7 @@ def follow_silence(draft: Draft) -> None:
         _begin(together, waits, draft)
 
 
-def away(draft: Draft) -> Mapping[NodeName, float]:
+def _silent_nodes(draft: Draft) -> Mapping[NodeName, float]:
     """Return the nodes whose agent is late or lost, with the time when it was last heard or should have been.
 
     A node that is away on purpose does not count, nor one whose agent said that its host shuts down, nor one that is
@@ -52,7 +59,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     under repair.
     """
     found = {}
-    for node in monitored_nodes(draft):
+    for node in monitored_but_unheard(draft):
         known = draft.seen.nodes[node]
         if is_away_on_purpose(known) or (belongs_to_slot(known, draft) and not is_being_verified(node, draft)):
             continue
@@ -84,18 +91,7 @@ def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
 
 def _is_known_gone(name: NodeName, draft: Draft) -> bool:
     """Return whether the node is known to be gone."""
-    return draft.cases.lost(name) is not None or bool(confirmed_gone(draft.seen.nodes[name], draft))
-
-
-def is_withheld(node: NodeName, draft: Draft) -> bool:
-    """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
-    return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
-
-
-def waited_for(draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
-    incident = open_silence(draft)
-    return incident.waits if incident is not None else frozenset()
+    return draft.cases.lost(name) is not None or bool(why_confirmed_gone(draft.seen.nodes[name], draft))
 
 
 def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
@@ -149,10 +145,9 @@ def _note_agents_back(draft: Draft) -> None:
 
 def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:
     """Return the text of the incident, with the reason why it stays open."""
-    heard, missing = reach(draft)
+    heard, missing = count_reached(draft)
     reached = f"{heard} of {heard + missing} nodes are reached"
-    views = [draft.seen.agents.get(name) for name in waits]
-    if not heard and views and all(view is not None and has_left(view, draft) for view in views):
+    if not heard and waits and all(has_left(name, draft) for name in waits):
         until = "all of them were told to end: nothing is done until one is heard again or its provider says that it is"
         until += " gone"
     elif not heard:
@@ -166,3 +161,18 @@ def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:
         )
         until += " that are heard say that it is gone"
     return f"{what}; {until}"
+
+
+def note_unanswered(draft: Draft) -> None:
+    """Remember since when the slurmd of a lost node does not answer; forget it once slurmd or the agent is reached."""
+    unheard = draft.ground.agents.having(Trait.UNHEARD)
+    for name in sorted(draft.overview.remembered("silent_since")):
+        view = draft.seen.agents.get(name)
+        if view is not None and (name not in draft.seen.nodes or is_reached(view, draft)):
+            draft.nodes.note(name, silent_since=None)
+    for name in sorted(unheard):
+        node = draft.seen.nodes.get(name)
+        if node is None or is_reached(draft.seen.agents[name], draft):
+            continue
+        if draft.nodes.of(name).silent_since is None and standing(node, draft).standing is Standing.LOST:
+            draft.nodes.note(name, silent_since=draft.now)
