@@ -29,7 +29,8 @@ def rows_of(memory: Memory) -> Sequence[Row]:
 def left(memory: Memory, lost: Sequence[bool]) -> Memory:
     """What a new store has of it when these rows were on bad pages (`mend._drop_halves`)."""
     rows = [row for row, is_lost in zip(rows_of(memory), lost, strict=True) if not is_lost]
-    halves = frozenset().union(*sections.TOGETHER) if any(lost) else frozenset[str]()
+    gone = {row[0] for row, is_lost in zip(rows_of(memory), lost, strict=True) if is_lost}
+    halves = frozenset[str]().union(*(each for each in sections.TOGETHER if each & gone))
     found, unreadable = sections.memory(row for row in rows if row[0] not in halves)
     assert unreadable == ()
     return found

@@ -110,6 +110,14 @@ def test_a_failure_seen_before_the_frozen_node_is_not_called_the_users() -> None
     assert answers(excised(picture)) == [(Answer.RETRY, names("n2"))]
 
 
+def test_a_failure_while_both_services_of_a_node_are_restarted_is_its_own() -> None:
+    """Slurm has no answer there either, until slurmd is back."""
+    silent = asked().agent_lost("n2").node("n2", responding=False).then(0.1).checked("n1", "n3")
+    restarted = silent.agent("n2", leaves=True).witnessed("n2", Witness.REFUSED)
+    assert answers(restarted.after(10)) == [(Answer.STOP, frozenset())]
+    assert [type(a) for a in silent.agent("n2", fell_silent=True).after(10).plan().actions] == [DownNode]
+
+
 def test_a_dead_node_is_out_before_the_step_is_tried_again() -> None:
     picture = asked().lost("n2")
     assert answers(picture) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.slurm.commands import SlurmCommands
-from steward.ports import PortError
+from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 from tests.fakes.until import FACT_S
 
 
@@ -71,3 +71,43 @@ def test_nor_do_several_changes_that_slurm_refuses(tmp_path: Path, monkeypatch: 
     commands = scontrol(tmp_path, monkeypatch, "echo Invalid job id specified >&2; exit 1")
     changes = [("update", f"jobid={number}", "admincomment=two words") for number in (1, 2, 3)]
     assert kept_by(lambda: commands.write_all(changes)) is None
+
+
+MANY = 2500
+"""More than two blocks of the commands that one scontrol reads from its input."""
+OF_FIRST_JOB = """if [ $# -gt 0 ]; then line="$*"; else line=$(cat); fi
+echo "$line" >>{log}
+case "$line" in *"jobid=1 "*) echo "{said}" >&2; exit {status};; esac"""
+
+
+@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize("words", ["starttime=now", "admincomment=two words"])
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Invalid job id specified", Stale),
+        ("Access/permission denied", Permanent),
+        ("Job update not available right now, the DB index is being set, try again in a bit", Retryable),
+        ("nobody knows these words", Retryable),
+    ],
+)
+def test_a_refused_change_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, kind: type[PortError], words: str, status: int
+) -> None:
+    """Whether scontrol reads them from its input, a block at a time, or is started for each."""
+    many = 3 if " " in words else MANY
+    log = tmp_path / "log"
+    text = OF_FIRST_JOB.format(log=log, said=said, status=status if " " not in words else 1)
+    commands = scontrol(tmp_path, monkeypatch, text)
+    with pytest.raises(kind, match=said[:20]):
+        commands.write_all([("update", f"jobid={number}", words) for number in range(1, many + 1)])
+    assert len(log.read_text().splitlines()) == many
+
+
+def test_where_no_slurmctld_answers_the_rest_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "Unable to contact slurm controller (connect failure)"
+    log = tmp_path / "log"
+    commands = scontrol(tmp_path, monkeypatch, OF_FIRST_JOB.format(log=log, said=said, status=1))
+    with pytest.raises(Unsent):
+        commands.write_all([("update", f"jobid={number}", "starttime=now") for number in range(1, MANY)])
+    assert len(log.read_text().splitlines()) == 1000

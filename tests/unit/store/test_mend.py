@@ -21,6 +21,7 @@ from steward.ports import LedgerQuery, Permanent, Retryable
 
 NOTES = MappingProxyType({f"note:{number}": float(number) for number in range(3000)})
 CLUSTER = Cluster(id="c1", name="c", created=1.0, status=ClusterStatus.IN_SERVICE)
+WHOLE = Memory(noted=NOTES, next_case=7, cluster=CLUSTER)
 
 
 class Place:
@@ -45,7 +46,7 @@ def place(tmp_path: Path) -> Place:
     """With a store that has a few hundred pages, all in the file itself."""
     place = Place(tmp_path)
     store = place.open()
-    store.commit(Memory(noted=NOTES, next_case=7, cluster=CLUSTER), [], [])
+    store.commit(WHOLE, [], [])
     store.add_events([Event(at=place.now, kind="x", text=f"event {number}" * 10) for number in range(3000)])
     store.keep_channel("mail", ChannelState(cursor=2999))
     store._engine.dispose()
@@ -113,23 +114,35 @@ def test_rows_on_sound_pages_are_kept_and_events_are_numbered_on(place: Place) -
     assert number > 2999, "a channel that has read up to 2999 sees it"
 
 
-def test_a_cluster_is_kept_whole_or_not_at_all(place: Place) -> None:
+def test_a_cluster_is_kept_whole_or_not_at_all_and_does_not_go_with_other_rows(place: Place) -> None:
     """With a slot's row lost, the machine of the slot would be ended as a stray, with the jobs on it."""
-    whole = Memory(noted=NOTES, next_case=7, cluster=CLUSTER)
-    for begin in range(4096, place.file.stat().st_size, 8 * 4096):
-        sound = place.file.read_bytes()
-        spoil(place.file, begin, 4000)
-        place.told.clear()
-        found = place.open().load()
-        assert found.cluster in (None, CLUSTER)
-        if found.cluster is not None:
-            assert found == whole
-            assert not place.told or "nothing that is decided on was lost" in place.told[0].text
-        else:
-            assert "the API's cluster" in place.told[0].text
-        for file in (*place.bad_files(), *place.file.parent.glob("steward.db-*")):
-            file.unlink()
-        place.file.write_bytes(sound)
+    found = [loaded_with(place, begin) for begin in range(4096, place.file.stat().st_size, 3 * 4096)]
+    for memory, told in found:
+        assert memory.cluster in (None, CLUSTER)
+        assert ("the API's cluster" in told) == (memory.cluster is None)
+        assert ("nothing that is decided on was lost" in told or not told) == (memory == WHOLE)
+    notes_alone = [told for memory, told in found if memory.cluster and memory.noted != NOTES]
+    assert notes_alone
+    assert [told for told in notes_alone if "set again" in told] == []
+
+
+def test_where_it_is_not_known_which_rows_are_lost_a_cluster_and_quotas_go(place: Place) -> None:
+    """The index of the rows is damaged, too."""
+    DAMAGES["many pages"](place.file)
+    assert place.open().load().cluster is None
+    assert "a pause, the API's cluster with its groups, quotas must be set again" in place.told[0].text
+
+
+def loaded_with(place: Place, begin: int) -> tuple[Memory, str]:
+    """What a head has of it, and says, after one page was spoilt; then the page is sound again."""
+    sound = place.file.read_bytes()
+    spoil(place.file, begin, 4000)
+    place.told.clear()
+    found = place.open().load()
+    for file in (*place.bad_files(), *place.file.parent.glob("steward.db-*")):
+        file.unlink()
+    place.file.write_bytes(sound)
+    return found, place.told[0].text if place.told else ""
 
 
 def write_and_read(store: SqlStore) -> None:

@@ -351,8 +351,7 @@ class CommandLineSlurm:
 
     def _update_nodes(self, nodes: Iterable[NodeName], *changes: str) -> None:
         """Change the nodes with one command, or several if their names are too long for one."""
-        for names in node_lists(nodes):
-            self._commands.write("update", f"nodename={names}", *changes)
+        self._commands.write_all([("update", f"nodename={names}", *changes) for names in node_lists(nodes)])
 
 
 def _own_user() -> str:

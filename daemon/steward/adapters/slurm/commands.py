@@ -76,29 +76,37 @@ class SlurmCommands:
         self.run("scontrol", *words, timeout_s=timeout_s)
 
     def write_all(self, commands: Iterable[Sequence[str]]) -> None:
-        """Run scontrol for each list of words.
+        """Run scontrol for each list of words, also after a refused one.
 
-        Raises as `write` does, for the first refusal. Of each `_AT_ONCE` commands, those after a refused one are tried,
-        too.
+        Raises as `write` does, for the first refusal; at once if slurmctld does not answer.
         """
+        every = list(commands)
         # scontrol reads a thousand commands from its input in the time of twenty that are started (22.05: 0.9 ms each
         # instead of 3 to 20)
-        every = list(commands)
-        if len(every) == 1 or not all(_PLAIN.fullmatch(word) for words in every for word in words):
-            refused: list[PortError] = []
-            for words in every:
-                try:
-                    self.write(*words)
-                except (Stale, Permanent) as error:
-                    refused = refused or [error]
-            if refused:
-                raise refused.pop(0)
+        is_plain = all(_PLAIN.fullmatch(word) for words in every for word in words)
+        size = _AT_ONCE if is_plain else 1
+        refused: list[PortError] = []
+        for first in range(0, len(every), size):
+            try:
+                self._write_block(every[first : first + size])
+            except PortError as error:
+                if not _is_answer(error):
+                    raise
+                refused = refused or [error]
+        if refused:
+            raise refused.pop()
+
+    def _write_block(self, commands: Sequence[Sequence[str]]) -> None:
+        """Run one scontrol for these commands; several must be of plain words. Raises for the first refusal."""
+        if len(commands) == 1:
+            self.write(*commands[0])
             return
-        for first in range(0, len(every), _AT_ONCE):
-            lines = "".join(f"{' '.join(words)}\n" for words in every[first : first + _AT_ONCE])
-            done = self.run("scontrol", input=lines.encode())
-            if done.error_text:
-                raise refusal(Failed(f"{len(every)} commands for scontrol: {done.line()}", done))
+        done = self.run("scontrol", input="".join(f"{' '.join(words)}\n" for words in commands).encode())
+        if done.error_text:
+            failed = Failed(f"{len(commands)} commands for scontrol: {done.line()}", done)
+            if (kind := meaning(failed)) is Retryable:
+                raise failed
+            raise kind(str(failed)) from failed
 
     def run(
         self,
@@ -134,6 +142,14 @@ class SlurmCommands:
 # The meaning of Slurm's refusals. Every text of scontrol that Steward understands is in this one table.
 
 # Texts of 22.05.8, 24.11.5 and 26.05.5 (slurm_errno's table); the first that matches counts.
+_NO_ANSWER: tuple[tuple[str, type[PortError]], ...] = (
+    (r"Transport endpoint is not connected|Socket timed out|Connection (refused|reset|timed out)", Retryable),
+    (r"Unable to contact slurm controller \(connect failure\)", Unsent),
+    (r"Unable to contact slurm controller", Retryable),
+    (r"Slurm backup controller in standby|in standby mode", Retryable),
+    (r"Zero Bytes were transmitted", Retryable),
+)
+"""Texts for which no slurmctld answered."""
 _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Invalid job id specified", Stale),
     (r"Job is pending execution", Stale),
@@ -148,12 +164,8 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Requested reservation is in use|Partition is in use", Retryable),
     (r"Requested nodes are busy", Retryable),
     (r"Job update not available right now", Retryable),
-    (r"Transport endpoint is not connected|Socket timed out|Connection (refused|reset|timed out)", Retryable),
-    (r"Unable to contact slurm controller \(connect failure\)", Unsent),
-    (r"Unable to contact slurm controller", Retryable),
-    (r"Slurm backup controller in standby|in standby mode", Retryable),
+    *_NO_ANSWER,
     (r"Resource temporarily unavailable|Temporarily unable", Retryable),
-    (r"Zero Bytes were transmitted", Retryable),
     (r"MUNGE|[Aa]uthentication|credential", Retryable),
     # texts of sacctmgr
     (r"Job\(s\) active, cancel job|have these as their Default QOS|You gave a bad qos", Stale),
@@ -166,6 +178,7 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
 )
 _UNCHANGED = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
 """sacctmgr's words if a change changes nothing, in 22.05, 24.11 and 26.05."""
+_SILENT = re.compile("|".join(pattern for pattern, _ in _NO_ANSWER))
 _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in _TABLE)
 
 
@@ -182,10 +195,10 @@ def _completed(error: BaseException | None) -> Completed | None:
     return _completed(error.__cause__) if error is not None else None
 
 
-def refusal(failed: Failed) -> PortError:
-    """Return the failed command as the error that it means; Retryable if its words are unknown."""
-    kind = meaning(failed)
-    return failed if kind is Retryable else kind(str(failed))
+def _is_answer(error: PortError) -> bool:
+    """Return whether slurmctld answered the failed command, which was not ended for its time limit."""
+    done = _completed(error)
+    return done is not None and done.returncode >= 0 and not _SILENT.search(f"{done.error_text}\n{done.text}")
 
 
 def meaning(failed: Failed) -> type[PortError]:

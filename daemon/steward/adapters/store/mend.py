@@ -65,11 +65,14 @@ def _problem_in(connection: sqlite3.Connection) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """The result of a repair: the bad file's new name, the new file's rows, and whether all of memory was readable."""
+    """The result of a repair: the bad file's new name, the new file's rows, and the lost sections of memory.
+
+    `lost` is None if it is not known which sections lost rows.
+    """
 
     bad: Path
     rows: int
-    is_whole: bool
+    lost: frozenset[str] | None
 
 
 class Mender:
@@ -117,12 +120,21 @@ def _time_in_name(bad: Path) -> float:
         return 0.0
 
 
+_SET_AGAIN = (
+    ("a pause", frozenset({"paused"})),
+    ("the API's cluster with its groups", TOGETHER[0]),
+    ("quotas", TOGETHER[1]),
+)
+"""What a person has to set again if one of these sections lost a row."""
+
+
 def _text(file: Path, problem: str, done: Salvage, is_remembered: bool) -> str:
     kept = f"it is kept as {done.bad.name}, a new one was begun with {done.rows} of its rows"
     begun = f"{file} was damaged ({problem}): {kept}"
-    if is_remembered or done.is_whole:
+    if is_remembered or done.lost == frozenset():
         return f"{begun}; nothing that is decided on was lost, events and reports may be: check the disk"
-    lost = "a pause, the API's cluster with its groups, and quotas have to be set again; repairs may be counted anew"
+    again = [what for what, sections in _SET_AGAIN if done.lost is None or done.lost & sections]
+    lost = f"{', '.join(again)} must be set again; repairs may be counted anew" if again else "repairs may be counted anew"
     return f"{begun}; {lost}: check the disk"
 
 
@@ -130,7 +142,7 @@ def _set_aside(file: Path, at: float) -> Salvage:
     bad = _free_name(file, at)
     new = file.with_name(f"{file.name}.new")
     _remove(new)
-    rows, is_whole = _salvage(file, new, at)
+    rows, lost = _salvage(file, new, at)
     bad.hardlink_to(file)  # links first: a head that is killed here leaves the file as it was
     log = Path(f"{file}-wal")
     if log.exists() and log.stat().st_size:
@@ -140,7 +152,7 @@ def _set_aside(file: Path, at: float) -> Salvage:
     new.replace(file)
     for old in _set_aside_before(file)[:-_KEPT_FILES]:
         _remove(old)
-    return Salvage(bad=bad, rows=rows, is_whole=is_whole)
+    return Salvage(bad=bad, rows=rows, lost=lost)
 
 
 def _free_name(file: Path, at: float) -> Path:
@@ -154,8 +166,8 @@ def _remove(file: Path) -> None:
         Path(f"{file}{end}").unlink(missing_ok=True)
 
 
-def _salvage(bad: Path, new: Path, at: float) -> tuple[int, bool]:
-    """Make the new file; return how many rows it has, and whether no row of memory can have been lost."""
+def _salvage(bad: Path, new: Path, at: float) -> tuple[int, frozenset[str] | None]:
+    """Make the new file; return how many rows it has, and the lost sections of memory (see `Salvage`)."""
     open_engine(sqlite_url(new)).dispose()
     with (
         closing(sqlite3.connect(f"file:{bad}?mode=ro", uri=True)) as old,
@@ -170,13 +182,12 @@ def _salvage(bad: Path, new: Path, at: float) -> tuple[int, bool]:
             put = f"INSERT OR IGNORE INTO {name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
             for row in _rows(old, name, columns, gaps[name]):
                 rows += made.execute(put, row).rowcount
-        is_whole = not gaps["memory"][0]
-        if not is_whole:
-            _drop_halves(made)
+        lost = _lost_sections(old, made) if gaps["memory"][0] else frozenset[str]()
+        _drop_halves(made, lost)
         _go_on_counting(made, at)
         made.execute("COMMIT")
         made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return rows, is_whole
+    return rows, lost
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[int]) -> Iterator[tuple[object, ...]]:
@@ -194,10 +205,24 @@ def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[in
             after, step = after + step, step * 2
 
 
-def _drop_halves(made: sqlite3.Connection) -> None:
-    """Remove all sections of `TOGETHER`: a cluster without some of its slots would end their machines."""
+def _lost_sections(old: sqlite3.Connection, made: sqlite3.Connection) -> frozenset[str] | None:
+    """Return the sections of unreadable rows of memory; None if the index of the rows is damaged, too."""
+    try:
+        there = set(old.execute("SELECT section, key FROM memory INDEXED BY sqlite_autoindex_memory_1"))
+    except sqlite3.Error:
+        return None
+    read = set(made.execute("SELECT section, key FROM memory"))
+    return frozenset(section for section, _ in there - read) if read <= there else None
+
+
+def _drop_halves(made: sqlite3.Connection, lost: frozenset[str] | None) -> None:
+    """Remove each group of `TOGETHER` with a lost section (None: all groups).
+
+    A cluster without some of its slots would end their machines.
+    """
     for sections in TOGETHER:
-        made.executemany("DELETE FROM memory WHERE section = ?", [(section,) for section in sorted(sections)])
+        if lost is None or lost & sections:
+            made.executemany("DELETE FROM memory WHERE section = ?", [(section,) for section in sorted(sections)])
 
 
 def _go_on_counting(made: sqlite3.Connection, at: float) -> None:

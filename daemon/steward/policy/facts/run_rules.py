@@ -7,7 +7,9 @@ from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, ElasticSpec, SizeChange
 
 _PAYS = 2.0
-"""New nodes must do so many times the work lost in the pause; a patient save gets so many times the slowest one."""
+"""New nodes must do so many times the work lost in the pause."""
+_PATIENT = 2.0
+"""A change without urgency waits for so many of the slowest known save."""
 _LASTS = 10.0
 """A growth that lasts for less than this many of its pauses was too short."""
 _SLOWER = 1.5
@@ -67,7 +69,7 @@ def slowest_save_s(run: ElasticRun) -> float:
 
 def patience_s(run: ElasticRun, rules: RunRules) -> float:
     """Return for how long (s) a change without urgency waits for the first rank to begin saving."""
-    return max(rules.grace_s, _PAYS * slowest_save_s(run))
+    return max(rules.grace_s, _PATIENT * slowest_save_s(run))
 
 
 def notice_s(run: ElasticRun, rules: RunRules) -> float:
