@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import signal
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ MAX_LINE = 256 * 1024
 HEAR_EVERY_S = 0.05
 """The interval of reads. Each report replaces the one before, so of those that arrived only the last is parsed: a user
 can send thousands."""
+_REST = 100.0
+"""The shortest pause after a report, in multiples of its CPU time, so that a run costs one percent of a core at most.
+
+A report of 256 KiB may take 11 ms, and a user may have eight runs here."""
 _DIAL_S = 2.0
 _MAX_UNSENT = 1 << 20
 
@@ -90,17 +95,23 @@ class ElasticLine:
         rest = b""
         try:
             while piece := await reader.read(MAX_LINE):
+                began = time.thread_time()
                 *_, last, rest = (b"\n" + rest + piece).rsplit(b"\n", 2)
                 if len(rest) > MAX_LINE:
                     raise Malformed(f"a line is longer than {MAX_LINE} bytes")
                 if last and isinstance(value := strict_json(last), dict):
                     self._heard(value)
-                await asyncio.sleep(HEAR_EVERY_S)
+                await asyncio.sleep(pause_s(time.thread_time() - began))
         except (OSError, ValueError, RecursionError, Malformed) as error:
             log.warning("elastic line ends run=%d why=%r", self._place.run, cause_and_file(error)[:200])
         finally:
             writer.transport.abort()
             self._writer = None
+
+
+def pause_s(spent_s: float) -> float:
+    """Return how long (s) to hear no further report after one that cost this CPU time (s)."""
+    return max(HEAR_EVERY_S, _REST * spent_s)
 
 
 # The file of the runs.

@@ -131,14 +131,15 @@ class Stacks:
         opted: OptedBook,
         folders: JobFolders,
         head: Outbox,
-        threads: Threads,
+        threads: Callable[[], Threads],
         progress: Callable[[], tuple[Frame, ...]],
         written: Callable[[], None] = lambda: time.sleep(WRITE_S),
         pids: Callable[[OptedIn], list[int]] | None = None,
     ) -> None:
+        """Take `threads`, which makes a pool for each user: reading a user's processes may hang."""
         self._node, self._opted, self._folders, self._head = node, opted, folders, head
         self._progress = progress
-        self._threads, self._written, self._pids = threads, written, pids or _pids
+        self._of_user, self._written, self._pids = PerUser(threads), written, pids or _pids
         self._tasks = OneEach[JobId]()
 
     def obey(self, order: CollectStacks) -> None:
@@ -161,7 +162,7 @@ class Stacks:
 
     async def _collect(self, order: CollectStacks, opted: OptedIn) -> None:
         try:
-            text = await self._threads.call(
+            text = await self._of_user.of(opted.uid).call(
                 lambda: self._text_of_stacks(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:

@@ -208,8 +208,8 @@ def _jobs(
 
 
 def _stacks(node: NodeName, link: HeadLink, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:
-    threads = Threads(_STACKS_THREADS)
-    return Stacks(node=node, opted=opted, folders=folders, head=link, threads=threads, progress=jobs.frames)
+    pool = partial(Threads, _STACKS_THREADS)
+    return Stacks(node=node, opted=opted, folders=folders, head=link, threads=pool, progress=jobs.frames)
 
 
 def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: HeadLink, clock: Clock) -> DeepDesk:

@@ -95,7 +95,7 @@ class ListProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindProcess:
-    """A search for a process of the node whose name begins with `prefix`.
+    """A search for a process of root's on the node whose name begins with `prefix`: users choose their own names.
 
     Skipped on a node where no file matches one of the patterns `where`.
     """

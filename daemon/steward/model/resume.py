@@ -81,13 +81,14 @@ class Leaving:
 
     `restart` is the run's. The times are since when Slurm shows the run so. `since`: cleaning up (None: not observed).
     `over`: ended and not requeued, later by the time in which Slurm could not be read. `done`: the same, and cleaned
-    up. `clean`: cleaned up and requeued.
+    up. `asked`: the same, and its requeue was asked for. `clean`: cleaned up and requeued.
     """
 
     restart: int
     since: UnixTime | None = None
     over: UnixTime | None = None
     done: UnixTime | None = None
+    asked: UnixTime | None = None
     clean: UnixTime | None = None
 
 

@@ -61,15 +61,21 @@ def test_a_process_is_the_same_one_in_every_look(tmp_path: Path) -> None:
 
 def test_a_process_is_found_by_the_begin_of_its_name(tmp_path: Path) -> None:
     a_process(tmp_path, 7, "other")
-    processes = Processes(tmp_path)
+    processes = Processes(tmp_path, root=os.geteuid())
     assert processes.find("nv-fabric") is None
     a_process(tmp_path, 8, "nv-fabricmanage")
     assert pid_of(processes.find("nv-fabric")) == pid_of(processes.find("nv-fabric")) == 8
 
 
+def test_a_users_process_of_that_name_is_no_service(tmp_path: Path) -> None:
+    """It would hide that the fabric manager is dead; taken before it, that it lives."""
+    a_process(tmp_path, 8, "nv-fabricmanage")
+    assert Processes(tmp_path, root=os.geteuid() + 1).find("nv-fabric") is None
+
+
 def test_one_that_was_started_anew_is_found_though_another_has_its_old_number(tmp_path: Path) -> None:
     a_process(tmp_path, 8, "nv-fabricmanage")
-    processes = Processes(tmp_path)
+    processes = Processes(tmp_path, root=os.geteuid())
     assert pid_of(processes.find("nv-fabric")) == 8
     (tmp_path / "8").rename(tmp_path / "9")
     assert pid_of(processes.find("nv-fabric")) == 9

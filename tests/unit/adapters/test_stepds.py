@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.stepds import Stepds, is_in_job
+from steward.adapters.node.job_processes import job_of_cgroups
+from steward.adapters.node.stepds import Stepds
 from steward.model.ids import JobId
 from tests.fakes.until import FACT_S, until
 
@@ -128,9 +129,14 @@ def test_an_orphan_of_the_job_keeps_all_its_slurmstepds(node: Node) -> None:
 
 def test_a_task_is_also_known_by_its_cgroup() -> None:
     cgroups = b"9:name=systemd:/system.slice\n0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0\n"
-    assert is_in_job(cgroups, JOB)
-    assert is_in_job(b"4:freezer:/slurm/uid_1000/job_4242\n", JOB)
-    assert not is_in_job(cgroups, OTHER)
+    assert job_of_cgroups(cgroups) == JOB
+    assert job_of_cgroups(b"4:freezer:/slurm/uid_1000/job_4242\n") == JOB
+    assert job_of_cgroups(b"9:cpu:/user.slice/user-9.slice/job_4243\n4:freezer:/slurm/job_4242\n") == JOB
+
+
+def test_a_cgroup_that_a_user_made_belongs_to_no_job() -> None:
+    """By such a process of another user the lost run of a job would stay for a minute."""
+    assert job_of_cgroups(b"0::/user.slice/user-9.slice/user@9.service/job_4242/step_0\n") is None
 
 
 @pytest.mark.parametrize("title", [stepd(OTHER), stepd(JobId(42420)), "slurmstepd: 4242.0", f"x {stepd()}"])

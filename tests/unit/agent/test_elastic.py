@@ -444,3 +444,9 @@ def test_slurms_list_of_bases_is_read_and_odd_lines_are_passed_over() -> None:
         12: Base(uid=1000, nodes=2, host=N1),
         13: Base(uid=0, nodes=1, host=NodeName("n2")),
     }
+
+
+def test_a_word_that_is_costly_to_read_makes_its_run_wait_and_no_other_work() -> None:
+    """Eight coordinators of one user, each with as many bytes as fit, kept the agent's loop busy all the time."""
+    assert elastic_line.pause_s(0.0) == elastic_line.pause_s(0.0003) == elastic_line.HEAR_EVERY_S
+    assert elastic_line.pause_s(0.011) >= 1.0

@@ -4,8 +4,9 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from steward.model.ask import OptedIn
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, comes_true, until
 
 J7 = JobId(7)
 TRAINS = """
@@ -75,30 +76,32 @@ class Bench:
         """What the head is told."""
 
         async def obey() -> None:
-            stacks = Stacks(
-                node=NodeName("n1"),
-                opted=self.book,
-                folders=self.folders,
-                head=self,
-                threads=Threads(1),
-                progress=lambda: ({"t": "progress", "jobs": []},),
-                written=self.written,
-                pids=lambda opted: [child.pid for child in self.children],
-            )
-            stacks.obey(
-                CollectStacks(
-                    key=Key("k"),
-                    why=Why.heard("hung"),
-                    nodes=frozenset({NodeName("n1")}),
-                    job=J7,
-                    name="7-0-1",
-                    signal=signal,
-                )
-            )
+            stacks = self.stacks(lambda opted: [child.pid for child in self.children])
+            stacks.obey(order(J7, "7-0-1", signal))
             await stacks.rest()
 
         asyncio.run(obey())
+        return self.told()
+
+    def stacks(self, pids: Callable[[OptedIn], list[int]]) -> Stacks:
+        return Stacks(
+            node=NodeName("n1"),
+            opted=self.book,
+            folders=self.folders,
+            head=self,
+            threads=lambda: Threads(1),
+            progress=lambda: ({"t": "progress", "jobs": []},),
+            written=self.written,
+            pids=pids,
+        )
+
+    def told(self) -> str:
         return "".join(bundle_of(frame).text for frame in self.frames if frame["t"] == "bundle")
+
+
+def order(job: JobId, name: str, signal: str) -> CollectStacks:
+    nodes = frozenset({NodeName("n1")})
+    return CollectStacks(key=Key("k"), why=Why.heard("hung"), nodes=nodes, job=job, name=name, signal=signal)
 
 
 @pytest.fixture
@@ -155,3 +158,26 @@ def test_a_file_that_a_user_has_linked_elsewhere_is_not_told(bench: Bench) -> No
     (bench.folder / "shadow").write_text("root:hash")
     (bench.folders.folder(J7, os.geteuid()) / "stacks.1").symlink_to(bench.folder / "shadow")
     assert "root:hash" not in bench.collect("")
+
+
+def test_one_users_processes_that_cannot_be_read_hold_up_no_other_users_stacks(bench: Bench) -> None:
+    """Their memory may hang who reads it, for as long as their user likes."""
+    gate = threading.Event()
+    for job, uid in ((JobId(6), 1001), (J7, 1000)):
+        bench.book.add(OptedIn(job=job, uid=uid, mode=ResumeMode.parse("1"), restart=0, at=time.time()))
+
+    def pids(opted: OptedIn) -> list[int]:
+        if opted.uid == 1001:
+            gate.wait(FACT_S)
+        return []
+
+    async def story() -> None:
+        stacks = bench.stacks(pids)
+        stacks.obey(order(JobId(6), "6-0-1", ""))
+        stacks.obey(order(J7, "7-0-1", ""))
+        await comes_true("the other's stacks come", lambda: bool(bench.told()))
+        gate.set()
+        await stacks.rest()
+
+    asyncio.run(story())
+    assert bench.told().startswith("job 7 on n1: 0 processes")

@@ -149,8 +149,7 @@ SWITCHES = Raw(files={"/proc/driver/nvidia-nvswitch/devices/0000:84:00.0": ""})
 
 
 def test_the_fabric_manager_must_run_where_switches_are_and_nowhere_else() -> None:
-    others = Raw(processes=(process(1, "systemd"), process(7, "nvidia-persiste")))
-    running = Raw(processes=(*others.processes, process(8, "nv-fabricmanage")))
+    others, running = Raw(), Raw(processes=(process(8, "nv-fabricmanage"),))
     assert seen(links.MANAGER, Raw(), others).outcome is Outcome.SKIPPED
     assert seen(links.MANAGER, SWITCHES, running).outcome is Outcome.PASSED
     told = seen(links.MANAGER, SWITCHES, others)
@@ -165,6 +164,8 @@ def test_what_a_job_left_on_a_gpu_is_told_when_no_job_is_there() -> None:
     assert "4711 (python, uid 1000)" in told.text
     busy = (*idle, process(51, "bash", parent=50, uid=1000))
     assert seen(memory.LEFTOVER, used, Raw(processes=busy)).outcome is Outcome.PASSED
+    users = (*idle, process(60, "slurmstepd", uid=1000), process(61, "bash", parent=60, uid=1000))
+    assert seen(memory.LEFTOVER, used, Raw(processes=users)).is_bad, "a user calls his process what he likes"
 
 
 def test_services_of_root_may_use_a_gpu_and_leaked_memory_is_told() -> None:

@@ -138,7 +138,7 @@ def test_one_users_many_jobs_that_come_back_for_a_late_fault_do_not_hold_up_a_tu
         counts.append(len(found))
         back |= found
         lost = lost.then(0.1)
-    assert counts == [4, 4, 4, 4, 4, 0]
+    assert counts == [16, 4, 0, 0, 0, 0]
 
 
 def test_a_node_that_fell_silent_soon_after_the_end_may_be_found_lost_minutes_later() -> None:

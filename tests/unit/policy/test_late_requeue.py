@@ -261,6 +261,13 @@ def test_a_requeue_is_not_given_up_because_the_clock_was_set_forward() -> None:
     assert memory(picture).ended is None
 
 
+def test_a_job_that_slurm_forgets_before_its_requeue_is_told_of() -> None:
+    late = failing(ended(), TIMED_OUT).then(10.0).then(10.0)
+    (event,) = [e for e in late.see(jobs={}).plan().events if e.kind == "job.ended"]
+    assert event.level is Level.WARNING
+    assert "should have been resumed, and Slurm forgot it" in event.text
+
+
 @pytest.mark.parametrize("ahead_s", [0.0, HOUR_S])
 def test_what_no_fault_speaks_for_is_its_own_failure_after_that_time_also_when_the_clock_was_set_back(
     ahead_s: float,

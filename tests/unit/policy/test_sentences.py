@@ -639,6 +639,11 @@ ENDS: list[Row] = [
         lambda: late_requeue.failing(ended(), "refused: no").after(6),
         lambda: late_requeue.failing(ended(), "timed out").after(6),
     ),
+    (
+        "; it should have been resumed, and Slurm forgot it (MinJobAge) before its requeue",
+        lambda: late_requeue.failing(ended(), "timed out").then(6).then(6).see(jobs={}),
+        lambda: in_queue().then(5).see(jobs={}),
+    ),
     ("retried inside its allocation (step 0 failed)", lambda: retried(), lambda: stopped()),
     ("not resumed (the script failed)", lambda: stopped(), lambda: retried()),
     (

@@ -69,3 +69,20 @@ def test_jobs_that_fail_by_the_hundred_are_put_back_in_their_users_share_of_each
     assert 5000 in first
     assert max(map(len, turns)) <= AT_ONCE + 1
     assert asked == set(jobs)
+
+
+def test_no_run_is_given_up_while_it_waits_for_its_share_of_a_turn() -> None:
+    """Slurm forgets a job a while after its end; until then each of the user's many ended runs is asked for."""
+    picture, many = a_cluster(), range(1, 1 + 40 * AT_ONCE)
+    for id in many:
+        picture = picture.job(id, on=("n1",)).opted_in(id)
+    picture = picture.then(100)
+    for id in many:
+        picture = picture.change_job(id, state=JobState.NODE_FAIL, ended=picture.now)
+    asked = set[int]()
+    for _ in range(40):
+        asked |= {int(each.job) for each in picture.plan().actions if isinstance(each, RequeueJob)}
+        picture = picture.then(10.0)
+        for id in asked:
+            picture = picture.change_job(id, state=JobState.PENDING, restarts=1, started=None, nodes=frozenset())
+    assert asked == set(many)

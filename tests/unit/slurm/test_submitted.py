@@ -81,3 +81,9 @@ def test_where_the_record_cannot_be_read_that_is_told_and_slurm_asked_again_wher
     keep(tmp_path, 7, "STEWARD_AUTO_RESUME=1")
     config["StateSaveLocation"] = str(tmp_path)
     assert jobs.mode(job(7)) is not None
+
+
+def test_a_value_that_is_longer_than_any_option_is_none_and_hides_no_other() -> None:
+    assert mode_in(record("STEWARD_AUTO_RESUME=1" + "," * 5_000_000)) is None
+    assert mode_in(record("A=" + "x" * 5_000_000, "SLURM_SPANK_STEWARD_AUTO_RESUME=1")) is not None
+    assert mode_in(record("XSTEWARD_AUTO_RESUME=1", "A=STEWARD_AUTO_RESUME=1")) is None

@@ -52,17 +52,22 @@ def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
     """Return the job of a process, by its cgroup or else by its environment; None if it has none."""
     # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: it counts for that
     # user's jobs.
-    if (job := _job_in(_JOB, process / "cgroup")) in users:
+    if (job := job_of_cgroups(_read(process / "cgroup"))) in users:
         return job
     uid = owner(process)
     if uid not in users.values():
         return None  # reading a process's memory may hang: only processes of the jobs' users are read
-    job = _job_in(_ENV_JOB, process / "environ")
+    job = _job_in(_ENV_JOB, _read(process / "environ") + b"\0")
     return job if job is not None and users.get(job) == uid else None
 
 
-def _job_in(pattern: re.Pattern[bytes], file: Path) -> JobId | None:
-    found = pattern.search(_read(file) + b"\0")
+def job_of_cgroups(text: bytes) -> JobId | None:
+    """Return the job of the process with these lines of /proc/PID/cgroup; None if Slurm made none of these cgroups."""
+    return _job_in(_JOB, text)
+
+
+def _job_in(pattern: re.Pattern[bytes], text: bytes) -> JobId | None:
+    found = pattern.search(text)
     return JobId(int(found[1])) if found is not None else None
 
 

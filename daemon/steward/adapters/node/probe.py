@@ -246,10 +246,10 @@ _MAX_NAME = 64
 
 
 class Processes:
-    """The processes of the node, as /proc lists them."""
+    """The processes of the node, as /proc lists them. `root` is the user whose processes are services."""
 
-    def __init__(self, proc: Path) -> None:
-        self._proc = str(proc)
+    def __init__(self, proc: Path, *, root: int = 0) -> None:
+        self._proc, self._root = str(proc), root
         self._found: dict[str, str] = {}
         # taken once: a step of the clock must not change the start times by which processes are told apart
         self._booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -260,15 +260,18 @@ class Processes:
         return tuple(process for process in seen if process is not None)
 
     def find(self, prefix: str) -> Process | None:
-        """Return a process whose name begins with `prefix`; None if there is none. Raises OSError."""
+        """Return a process of root's whose name begins with `prefix`; None if there is none. Raises OSError."""
         # The process that was found last is tried first: mostly it still runs.
         known = self._found.get(prefix)
-        if known is not None and (process := self._look(known)) is not None and process.name.startswith(prefix):
+        if known is not None and (process := self._look(known)) is not None and self._is_service(process, prefix):
             return process
-        found = next((process for process in self.every() if process.name.startswith(prefix)), None)
+        found = next((process for process in self.every() if self._is_service(process, prefix)), None)
         if found is not None:
             self._found[prefix] = str(found.pid)
         return found
+
+    def _is_service(self, process: Process, prefix: str) -> bool:
+        return process.uid == self._root and process.name.startswith(prefix)
 
     def _look(self, pid: str) -> Process | None:
         folder = f"{self._proc}/{pid}"

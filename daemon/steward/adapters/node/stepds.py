@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters import proc
+from steward.adapters.node.job_processes import job_of_cgroups
 from steward.adapters.proc import ProcessKey, Seen
 from steward.model.ids import JobId
 from steward.model.text import printable
@@ -223,16 +224,11 @@ def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int
 
 def _belongs(pid: int, job: JobId, uid: int | None) -> bool:
     """Return whether the process belongs to the job of that user (None: not known), by its cgroup or environment."""
-    # Root makes cgroups. The environment is a user's own claim, and reading it may hang.
-    if is_in_job(_read(pid, "cgroup"), job):
+    # Root makes the cgroups of jobs. The environment is a user's own claim, and reading it may hang.
+    if job_of_cgroups(_read(pid, "cgroup")) == job:
         return True
     is_his = uid is None or proc.real_uid(pid) == uid
     return is_his and b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
-
-
-def is_in_job(cgroups: bytes, job: JobId) -> bool:
-    """Return whether one of these lines of /proc/PID/cgroup is below the job's cgroup."""
-    return re.search(rb"/job_%d(?:/|$)" % job, cgroups, re.MULTILINE) is not None
 
 
 def _is_pending(pid: int, signo: signal.Signals) -> bool | None:

@@ -5,7 +5,6 @@ slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environmen
 NUL. Of all these only our own option is kept.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from steward.ports import Retryable
 
 MAX_BYTES = 32 << 20
 _COUNT_BYTES = 4
+MAX_VALUE = 4096
+"""More bytes than any option has."""
 VARIABLES = (
     b"SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume",
     b"STEWARD_AUTO_RESUME",
@@ -61,12 +62,19 @@ class SubmittedJobs:
 
 def mode_in(record: bytes) -> ResumeMode | None:
     """Return the option in a job's environment; None if it is missing or makes no sense."""
-    # searched, not split: a user may submit ten million variables
-    found = filter(
-        None, (re.search(rb"(?:\A.{%d}|\0)%b=([^\0]*)" % (_COUNT_BYTES, name), record, re.DOTALL) for name in VARIABLES)
-    )
-    text = next((match[1] for match in found), b"")
+    text = next((text for name in VARIABLES if (text := _value_of(name, record)) is not None), b"")
     try:
         return ResumeMode.parse(text.decode("ascii"))
     except ValueError:
         return None
+
+
+def _value_of(name: bytes, record: bytes) -> bytes | None:
+    """Return the value of a variable, without what is beyond `MAX_VALUE`; None if the environment has no such one."""
+    # A user may submit ten million variables, in each of a thousand jobs, and all other threads of the head wait for
+    # the search: `find` goes through 32 MiB in 0.02 s, a regular expression in 1.1 s.
+    word = name + b"="
+    at = _COUNT_BYTES if record.startswith(word, _COUNT_BYTES) else record.find(b"\0" + word) + 1
+    if not at:
+        return None
+    return record[at + len(word) : at + len(word) + MAX_VALUE].partition(b"\0")[0]

@@ -161,7 +161,7 @@ def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     switches, found = raws
     if not switches.files:
         return skipped("no NVSwitch on this node")
-    if any(process.name.startswith(_MANAGER) for process in found.processes):
+    if found.processes:
         return passed("nv-fabricmanager runs")
     text = "nv-fabricmanager does not run, and this node has NVSwitches"
     return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-fabricmanager")

@@ -167,9 +167,9 @@ def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgemen
 
 
 def _has_job(processes: tuple[Process, ...]) -> bool:
-    """Return whether a slurmstepd with children runs."""
+    """Return whether a slurmstepd of root's with children runs."""
     # The slurmstepd that only holds the cgroup of all steps has no children.
-    stepds = {process.pid for process in processes if process.name == _STEPD}
+    stepds = {process.pid for process in processes if process.name == _STEPD and process.uid == 0}
     return any(process.parent in stepds for process in processes)
 
 

@@ -33,6 +33,11 @@ def done_since(job: Job, draft: Draft) -> float:
     return _first_seen("done", job, draft)
 
 
+def asked_since(job: Job, draft: Draft) -> float:
+    """Return since when the requeue of the last run, which is over, is seen to be asked for."""
+    return _first_seen("asked", job, draft)
+
+
 def clean_since(job: Job, draft: Draft) -> float:
     """Return since when the job is seen back in the queue, with its last run cleaned up."""
     return _first_seen("clean", job, draft)
@@ -56,7 +61,7 @@ def clean_bystander_since(job: Job, draft: Draft) -> float:
     return draft.now
 
 
-def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
+def _first_seen(what: Literal["since", "over", "done", "asked", "clean"], job: Job, draft: Draft) -> float:
     """Return when this stage of the last run's end was first seen; note the present time if that is now."""
     mem = draft.jobs[job.id]
     end = end_of(mem)

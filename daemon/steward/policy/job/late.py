@@ -5,7 +5,6 @@ with the evidence known by then. Until `EVIDENCE_AFTER_S` after the end, and as 
 may still be requeued.
 """
 
-from collections import Counter
 from dataclasses import replace
 
 from steward.model.ids import JobId
@@ -23,24 +22,13 @@ from steward.policy.job.launch import broken_end, nodes_that_broke
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
 
-AT_ONCE = 4
-"""The most jobs of one user to overturn in a turn.
-
-Each requeue is a command of its own, and the turn's answers to other users' shims wait for it.
-"""
-
 
 def requeue_on_late_evidence(draft: Draft) -> None:
-    """Requeue each ended job whose nodes showed a fault since, at most `AT_ONCE` of one user in a turn."""
-    begun = Counter[int]()
+    """Requeue each ended job whose nodes showed a fault since."""
     for id in _candidates(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if job is None or not _may_be_overturned(job, mem, draft):
-            continue
-        if begun[mem.uid] >= AT_ONCE:
-            draft.wake(draft.now)
-        elif _judge_again(job, mem, draft):
-            begun[mem.uid] += 1
+        if job is not None and _may_be_overturned(job, mem, draft):
+            _judge_again(job, mem, draft)
 
 
 def _candidates(draft: Draft) -> list[JobId]:
@@ -66,13 +54,12 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
     return job.state is JobState.FAILED and last is not None and last.decision is Decision.STOP and last.open
 
 
-def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Rule once more on the ended run, and requeue its job if the evidence says so. Return whether it is requeued."""
+def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """Rule once more on the ended run, and ask for the requeue of its job if the evidence says so."""
     ended = job.ended if job.ended is not None else (end_of(mem).over or draft.now)
     ruling = decide(failure_without_ask(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     if ruling.decision is Decision.STOP or ruling.unproven:
-        return False
+        return
     draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     draft.tell("job.overturned", f"job {job.id} was over ({mem.end_text}): {ruling.why}", job=job.id)
     requeue_by(job, f"late:{mem.restarts}", ruling, draft)
-    return True

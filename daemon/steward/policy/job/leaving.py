@@ -31,8 +31,8 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
         mem = draft.jobs[id]
         end = end_of(mem)
         if is_looked_into(mem) and end.over is not None:
-            done = end.done + gap if end.done is not None else None
-            draft.jobs[id] = replace(mem, leaving=replace(end, over=end.over + gap, done=done))
+            done, asked = (at + gap if at is not None else None for at in (end.done, end.asked))
+            draft.jobs[id] = replace(mem, leaving=replace(end, over=end.over + gap, done=done, asked=asked))
 
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:

@@ -18,7 +18,7 @@ from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
 from steward.policy.facts.turn_share import has_share
-from steward.policy.guards.run_end import cleans_up_since, done_since, over_since
+from steward.policy.guards.run_end import asked_since, cleans_up_since, done_since, end_of, over_since
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, failure_without_ask
@@ -64,7 +64,7 @@ def follow_jobs(draft: Draft) -> None:
         if job is not None:
             _count_unseen(job, draft)
         if job is None:
-            _note_end(id, "Slurm does not know it any more", draft)
+            _note_forgotten(id, draft)
         elif job.is_active:
             _follow_running(job, draft)
         elif job.is_pending:
@@ -301,7 +301,9 @@ def _why_given_up(job: Job, draft: Draft) -> str:
     # a refusal counts only if Slurm shows that the job may be requeued
     if job.requeue and is_refusal(error):
         return error
-    is_late = draft.now >= done_since(job, draft) + most_s
+    if draft.asked_at(requeue_key(job)) is None:
+        return ""  # it waits for its user's share of a turn
+    is_late = draft.now >= asked_since(job, draft) + most_s
     return f"not within {most_s:.0f} s ({error or 'no error'})" if is_late else ""
 
 
@@ -317,6 +319,16 @@ def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft:
         _note_end(job.id, f"{job.state.value}", draft)
     else:
         requeue_by(job, decided_for, ruling, draft)
+
+
+def _note_forgotten(id: JobId, draft: Draft) -> None:
+    """Note that the job is over because Slurm does not know it any more; warn if it should have been requeued."""
+    text, promised = "Slurm does not know it any more", draft.jobs[id].promised
+    if promised is not None and end_of(draft.jobs[id]).over is not None:
+        text += "; it should have been resumed, and Slurm forgot it (MinJobAge) before its requeue"
+        _note_end(id, text, draft, level=Level.WARNING)
+    else:
+        _note_end(id, text, draft)
 
 
 def _note_end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
