@@ -57,15 +57,15 @@ def _slowest_page(size: Size) -> float:
 FIGURES: Mapping[str, Figure] = MappingProxyType(
     {
         "kill to tasks, p50, s": Figure(of=lambda size: percentile(size.came_back, 50), form=".2f"),
-        "kill to tasks, p95, s": Figure(of=lambda size: percentile(size.came_back, 95), form=".2f", times=1.3),
+        "kill to tasks, p95, s": Figure(of=lambda size: percentile(size.came_back, 95), form=".2f", times=1.2),
         "runs that did not come back": Figure(
             of=lambda size: len(size.recoveries) - len(size.came_back), form=".0f", goal=0, has_ratio=False
         ),
         "a step of plain Slurm, s": Figure(
             of=lambda size: statistics.median(size.step_s) if size.step_s else math.nan, form=".2f"
         ),
-        "idle head, % of a core": Figure(of=lambda size: size.idle_percent, form=".1f", goal=3.0),
-        "memory of the head, MiB": Figure(of=lambda size: size.rss_mib, form=".0f", goal=150.0),
+        "idle head, % of a core": Figure(of=lambda size: size.idle_percent, form=".1f", goal=1.0),
+        "memory of the head, MiB": Figure(of=lambda size: size.rss_mib, form=".0f", goal=120.0),
         "calls to slurmctld, a second": Figure(of=lambda size: sum(size.rpcs.values()), form=".2f", goal=1.0),
         "steward status, s": Figure(of=lambda size: statistics.median(size.status_s), form=".2f", goal=0.3),
         "slowest page of the API, s": Figure(of=_slowest_page, form=".3f", goal=0.3),

@@ -89,9 +89,9 @@ def plain_requeue(story: Story) -> float:
 
 SCENARIOS = (
     Scenario(name="mark to tasks, spare inside", goal_s=0.15, measure=marked_to_tasks),
-    Scenario(name="kill to tasks, spare inside", goal_s=0.4, measure=killed_to_tasks),
+    Scenario(name="kill to tasks, spare inside", goal_s=0.25, measure=killed_to_tasks),
     Scenario(name="kill to batch, spare outside", goal_s=1.2, measure=killed_to_batch),
-    Scenario(name="freeze to mark", goal_s=2.0, measure=frozen_to_marked),
+    Scenario(name="freeze to mark", goal_s=1.5, measure=frozen_to_marked),
 )
 
 
