@@ -471,7 +471,7 @@ ELASTIC: list[Row] = [
         lambda: of_run(phase=RunPhase.WAITING),
         lambda: of_run(),
     ),
-    ("The run is changing its size (draining since ", lambda: draining(2), lambda: of_run()),
+    ("The run is changing its size (draining for ", lambda: draining(2), lambda: of_run()),
     ("The run does not grow: a person paused it.", lambda: of_run(paused=True), lambda: of_run(paused_site=True)),
     (
         "The run does not grow: the site does not let runs grow.",
