@@ -322,7 +322,7 @@ class AgentPort(Protocol):
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         """Have the agents of `peers` probe a node's slurmd port, too; their results appear as `AgentView.peers`."""
 
-    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+    def keep_witness(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
         """Keep the results of the second witness, which appear in `views()` and ring the bell."""
 
 

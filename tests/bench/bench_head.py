@@ -135,7 +135,7 @@ class _Site:
             notifier=NoNotifier(),
             want=self.want,
             sweeps=Sweeps(),
-            told=deque(maxlen=1000),
+            new_events=deque(maxlen=1000),
         )
 
 

@@ -29,7 +29,7 @@ class Story:
         self.hear()
 
     def hear(self) -> None:
-        out, self.run.out = self.run.out, []
+        out, self.run.outbox = self.run.outbox, []
         for node, line in out:
             if "form" in line:
                 self.forms.append((node, line["form"]))
@@ -38,13 +38,13 @@ class Story:
             if (line.get("restart") or line.get("leave")) and node in self.run.peers and node not in self.stuck:
                 if line.get("leave"):
                     self.run.lost(node, self.now)
-                elif not self.run.peers[node].waits:
+                elif not self.run.peers[node].is_waiting:
                     self.wait(node)
-        if self.run.out:
+        if self.run.outbox:
             self.hear()
 
     def say(self, node: str, what: str, **words: Any) -> None:
-        self.run.said(node, {"what": what, "generation": self.run.generation, "step": 1, **words}, self.now)
+        self.run.handle_message(node, {"what": what, "generation": self.run.generation, "step": 1, **words}, self.now)
         self.hear()
 
     def save(self, *nodes: str) -> None:
@@ -90,19 +90,21 @@ class Story:
         forms = [form for node, form in self.forms if node == was.node and form["generation"] == was.generation]
         members = tuple(forms[-1]["members"]) if forms else ()
         first = was.is_base and was.is_first
-        peer = Peer(node=was.node, is_base=was.is_base, is_first=first, generation=was.generation, leaves=was.leaves)
+        peer = Peer(
+            node=was.node, is_base=was.is_base, is_first=first, generation=was.generation, is_leaving=was.is_leaving
+        )
         self.run.join(peer, members, self.now)
         self.hear()
         if was.node not in self.run.peers:
             return
-        if was.waits:
+        if was.is_waiting:
             self.wait(was.node)
         for what in ("noticed",) * was.noticed + ("saved",) * len(was.saved):
             if was.node in self.run.peers:
-                self.run.said(was.node, {"what": what, "generation": was.generation}, self.now)
+                self.run.handle_message(was.node, {"what": what, "generation": was.generation}, self.now)
                 self.hear()
-        if was.over and was.node in self.run.peers:
-            self.run.over(was.node, was.over, self.now)
+        if was.outcome and was.node in self.run.peers:
+            self.run.handle_end(was.node, was.outcome, self.now)
             self.hear()
 
     def shape(self) -> tuple[str, int, tuple[str, ...]]:

@@ -26,7 +26,7 @@ def with_fault(raw: Raw, index: int = 1, **fields: Any) -> Raw:
 
 def seen(check: Check, *raws: Raw, past: Past | None = None, **limit: float) -> Judgement:
     """The check's word; `limit` has the site's thresholds, `__` for the dots of their names."""
-    facts = Facts(node=NodeName("n1"), limits=Limits(said={key.replace("__", "."): n for key, n in limit.items()}))
+    facts = Facts(node=NodeName("n1"), limits=Limits(values={key.replace("__", "."): n for key, n in limit.items()}))
     given = past or Past(now=1000.0)
     return check.verdict(raws, facts, given)
 

@@ -265,7 +265,7 @@ class Bench:
             notifier=FakeNotifier(),
             want=self.want,
             sweeps=Sweeps(),
-            told=deque(),
+            new_events=deque(),
         )
 
     def _accounting(self, slurm: SlurmOfWorld) -> AccountingOfWorld | None:

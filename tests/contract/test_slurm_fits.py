@@ -11,7 +11,7 @@ HOUR_S = 3600.0
 
 
 def asked(world: SlurmWorld, job: JobId, *without: NodeName, through: str = "") -> Fit:
-    return world.port.fits(Question(job=job, without=frozenset(without), through=through))
+    return world.port.fits(Question(job=job, without=frozenset(without), reservation=through))
 
 
 def a_busy_world(world: SlurmWorld) -> JobId:

@@ -231,7 +231,7 @@ def test_what_was_used_once_is_known_until_its_time_is_over_also_after_a_restart
 def test_what_a_channel_of_notifications_remembers_outlives_a_restart_and_every_commit(world: StoreWorld) -> None:
     event = Event(at=5.0, kind="node.lost", text=HOSTILE, node=NodeName("n1"))
     message = Message(number=7, key="node.lost|n1|", last=event, level=Level.ERROR, since=5.0, count=3, trying=True)
-    state = ChannelState(cursor=9, queue=(message,), told={"node.lost|n1|": 5.0}, attempts=(4.0, 5.0))
+    state = ChannelState(cursor=9, queue=(message,), sent_at={"node.lost|n1|": 5.0}, attempts=(4.0, 5.0))
 
     assert world.store.channel("ops") is None
     world.store.keep_channel("ops", ChannelState(cursor=1))

@@ -123,7 +123,7 @@ class Head:
         decided = decide(
             lambda seen: plan(seen, self.want, memory, self.world.now), lambda plan: plan, known, self.eyes
         )
-        return decided.seen, decided.thought
+        return decided.seen, decided.result
 
     def _apply(self, action: Action) -> None:
         mishap = self.mishaps.pop(0) if self.mishaps else ""

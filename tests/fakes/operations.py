@@ -20,7 +20,7 @@ from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.aws_bench import SERVICE
 
-CALLER = Caller(user="platform", way="sigv4", address="127.0.0.1", request="r-1")
+CALLER = Caller(user="platform", method="sigv4", address="127.0.0.1", request="r-1")
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Bench:
             pool=self.pool,
             clock=self.clock,
             patience=Patience(
-                sweep=Pace(least_s=quiet_s, share=1.0), sweep_busy=Pace(least_s=1.0, share=1.0), dear=dear
+                sweep=Pace(least_s=quiet_s, share=1.0), sweep_busy=Pace(least_s=1.0, share=1.0), costly=dear
             ),
             ring=self._ring,
             is_asked=lambda: False,

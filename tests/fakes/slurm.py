@@ -198,12 +198,14 @@ class FakeSlurm(FakeCluster, SlurmPort):
         if self.refuse is not None or found is None:
             return UNKNOWN
         wish = replace(found, excluded=found.excluded | question.without)
-        suiting = self.suiting(wish, question.through)
+        suiting = self.suiting(wish, question.reservation)
         idle = [node.name for node in suiting if node.base is NodeBase.IDLE]
         if idle:
             return Fit(state=FitState.NOW, nodes=frozenset(idle[:1]))
         pinned = self.pinned.pop(question.job, None)
-        is_pinned = pinned is not None and any(n.base is NodeBase.IDLE for n in self.suiting(wish, question.through))
+        is_pinned = pinned is not None and any(
+            n.base is NodeBase.IDLE for n in self.suiting(wish, question.reservation)
+        )
         if pinned is not None:
             self.pinned[question.job] = pinned
         missing = "nodelist" if is_pinned else ""

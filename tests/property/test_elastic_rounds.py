@@ -59,8 +59,8 @@ def happen(story: Story, what: str, node: str, seconds: int) -> None:
         run.lost(node, story.now)
     elif is_here and what == "notice":
         run.notice(node, story.now)
-    elif is_here and what in ("failed", "done") and not run.peers[node].waits:
-        run.over(node, what, story.now)
+    elif is_here and what in ("failed", "done") and not run.peers[node].is_waiting:
+        run.handle_end(node, what, story.now)
     elif is_here and what == "save":
         story.save(node)
     elif is_here and what == "step":

@@ -113,15 +113,15 @@ def test_an_index_is_that_of_the_present_records(pictures: list[dict[int, frozen
     known: dict[tuple[int, frozenset[str]], tuple[int, frozenset[str]]] = {}
     for picture in pictures:
         stamps = {trait: index.stamp(trait) for trait in "abc"}
-        keys, told, before = index.keys_stamp, index.told_stamp, dict(index.told)
+        keys, told, before = index.keys_stamp, index.facts_stamp, dict(index.facts)
         had = {trait: set(index.having(trait)) for trait in "abc"}
         all_before = frozenset().union(*had.values())
         index.follow({key: known.setdefault(row, row) for key, found in picture.items() if (row := (key, found))})
         for trait in "abc":
             assert index.having(trait) == {key for key, found in picture.items() if trait in found}
             assert index.having(trait) == had[trait] or index.stamp(trait) is not stamps[trait]
-        assert index.told == {key: min(found) for key, found in picture.items() if found}
-        assert (index.told == before) or index.told_stamp is not told
+        assert index.facts == {key: min(found) for key, found in picture.items() if found}
+        assert (index.facts == before) or index.facts_stamp is not told
         assert all_before <= picture.keys() or index.keys_stamp is not keys
         assert set(index.kinds(str)) == {trait for found in picture.values() for trait in found}
 

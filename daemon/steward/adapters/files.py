@@ -98,15 +98,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFile(Generic[T]):
-    """The state of `whose`, in one file.
+    """The state of `owner`, in one file.
 
-    Messages call its owner `whose`. Writers hold `locked()`; readers need no lock, since the file is always whole. A
+    Messages call its owner so. Writers hold `locked()`; readers need no lock, since the file is always whole. A
     file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), raises Retryable; the
     message for a damaged one ends with `remedy`. `empty` is the state if there is no file yet.
     """
 
     path: Path
-    whose: str
+    owner: str
     remedy: str
     empty: Callable[[], T]
     of_json: Callable[[Any], T]
@@ -121,7 +121,7 @@ class StateFile(Generic[T]):
                 yield self.load()
         except OSError as error:
             raise Retryable(
-                f"{self.whose}: {self.path}: {cause(error)}; SlurmUser must be able to write there"
+                f"{self.owner}: {self.path}: {cause(error)}; SlurmUser must be able to write there"
             ) from error
 
     def load(self) -> T:
@@ -130,11 +130,11 @@ class StateFile(Generic[T]):
         except FileNotFoundError:
             return self.empty()
         except OSError as error:
-            raise Retryable(f"{self.whose}: {self.path}: {cause(error)}") from error
+            raise Retryable(f"{self.owner}: {self.path}: {cause(error)}") from error
         try:
             return self.of_json(json.loads(text))
         except (ValueError, TypeError, KeyError) as error:
-            raise Retryable(f"{self.whose}: {self.path} is damaged ({error}); {self.remedy}") from error
+            raise Retryable(f"{self.owner}: {self.path} is damaged ({error}); {self.remedy}") from error
 
     def save(self, state: T) -> None:
         """Save the state; it is on disk when this returns."""

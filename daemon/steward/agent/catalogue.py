@@ -47,7 +47,7 @@ class SiteCatalogue:
             make_results_dir(self._results_dir)
         files = {site_id(path.name): path for path in site.programs}
         checks = {site_id(path.name): self._site_check(path) for path in site.programs}
-        named, refused = self._limits.word(NHC), site.refused
+        named, refused = self._limits.text(NHC), site.refused
         conf = Path(named)
         if why := why_not_read(conf) if named else "":
             refused = (*refused, f"{conf}: {why}")

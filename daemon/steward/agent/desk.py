@@ -166,7 +166,7 @@ class JobDesk:
             case ExitLine():
                 self._exits.note(line)
             case LogLine():
-                self._note_output(line, self._opted.by(line.job, peer) or self._opted.of(line.job))
+                self._note_output(line, self._opted.claim_of_user(line.job, peer) or self._opted.claim_on(line.job))
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
@@ -190,9 +190,9 @@ class JobDesk:
             case ExitLine():
                 return False
             case LogLine():
-                return self._opted.by(line.job, peer) is not None
+                return self._opted.claim_of_user(line.job, peer) is not None
             case _:
-                return line.uid == peer and not self._opted.is_anothers(line.job, peer)
+                return line.uid == peer and not self._opted.is_owned_by_another(line.job, peer)
 
     async def _opt_in(self, line: OptedLine, *, sure: bool) -> bytes:
         opted = OptedIn(
@@ -210,8 +210,8 @@ class JobDesk:
         if sure and line.step is not None and line.mode.on:
             within_s = LATER_ROOM_S if line.has_past else ROOM_S
             await self._make_room(line.job, line.step, line.uid, within_s)
-        await self._owners.settle(line.job)
-        counts = self._opted.of(line.job)
+        await self._owners.drop_wrong_claims(line.job)
+        counts = self._opted.claim_on(line.job)
         is_owners = counts is None or counts.uid == line.uid
         if not line.mode.on or not is_owners:
             return OK
@@ -238,7 +238,7 @@ class JobDesk:
 
     def _note_output(self, line: LogLine, opted: OptedIn | None) -> None:
         if opted is not None:
-            self._opted.note_out(opted.job, opted.uid, line.restart, Output(line.out, line.size))
+            self._opted.note_output(opted.job, opted.uid, line.restart, Output(line.out, line.size))
 
     async def _ask(self, line: AskLine) -> bytes:
         reading = asyncio.ensure_future(self._signs_of(line))

@@ -66,7 +66,7 @@ class LostRunCleanup:
 
     def obey(self, order: LetGo) -> None:
         """Start carrying out the order, or log why it does not apply."""
-        skew, known = self._skew_s(), self._opted.of(order.job)
+        skew, known = self._skew_s(), self._opted.claim_on(order.job)
         if order.job in self._tasks:
             return
         if skew is None:
@@ -147,7 +147,7 @@ class Stacks:
         # a running job may only seem to stand still, because the head's clock was set forward since the last report
         for frame in self._progress():
             self._head.post(frame)
-        known = self._opted.of(order.job)
+        known = self._opted.claim_on(order.job)
         if order.job in self._tasks:
             return
         if known is None or not known.mode.on:

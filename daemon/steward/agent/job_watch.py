@@ -235,7 +235,7 @@ class JobWatch:
         self._report_news()
 
     def _follow_book(self) -> None:
-        book = {one.job: one for one in self._opted.that_count() if one.mode.on}
+        book = {one.job: one for one in self._opted.claims_that_count() if one.mode.on}
         self._watched = {job: one for job, one in self._watched.items() if book.get(job) == one.opted}
         for job, opted in book.items():
             if job not in self._watched:

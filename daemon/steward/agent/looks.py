@@ -147,7 +147,7 @@ class JobLogs:
         self._threads = PerUser(threads)
 
     async def __call__(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
-        out = self._opted.out_of(job, uid)
+        out = self._opted.output_of(job, uid)
         if not out.path.startswith("/"):
             return ()
         found = await self._threads.of(uid).call(

@@ -58,7 +58,7 @@ class _Claim:
     sure: bool = False
     out: Output = Output()
 
-    def says(self, opted: OptedIn) -> bool:
+    def holds(self, opted: OptedIn) -> bool:
         """Return whether this claim already holds all that `opted` says."""
         same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends sizes
         is_news = (
@@ -90,24 +90,24 @@ class OptedBook:
         """Return every claim."""
         return tuple(one.opted for one in self._claims.values())
 
-    def that_count(self) -> tuple[OptedIn, ...]:
+    def claims_that_count(self) -> tuple[OptedIn, ...]:
         """Return one claim on each job: the owner's, or the first while the owner is not known."""
         first: dict[JobId, OptedIn] = {}
         for one in sorted(self._claims.values(), key=lambda one: not one.sure):
             first.setdefault(one.opted.job, one.opted)
         return tuple(first.values())
 
-    def of(self, job: JobId) -> OptedIn | None:
+    def claim_on(self, job: JobId) -> OptedIn | None:
         """Return the claim on the job that counts, as in `that_count`; None if there is none."""
         first = min(self._claims_on(job), key=lambda one: not one.sure, default=None)
         return None if first is None else first.opted
 
-    def by(self, job: JobId, uid: int) -> OptedIn | None:
+    def claim_of_user(self, job: JobId, uid: int) -> OptedIn | None:
         """Return this user's own claim on the job; None if there is none."""
         known = self._claims.get((job, uid))
         return None if known is None else known.opted
 
-    def is_anothers(self, job: JobId, uid: int) -> bool:
+    def is_owned_by_another(self, job: JobId, uid: int) -> bool:
         """Return whether the job is known to be another user's."""
         return any(one.sure and one.opted.uid != uid for one in self._claims_on(job))
 
@@ -128,9 +128,9 @@ class OptedBook:
     def _add(self, opted: OptedIn, *, sure: bool) -> bool:
         key = (opted.job, opted.uid)
         known = self._claims.get(key)
-        if known is not None and known.says(opted):
+        if known is not None and known.holds(opted):
             if sure:
-                self.settle({opted.job: opted.uid})
+                self.confirm_owners({opted.job: opted.uid})
             return False
         of_run = known if known is not None and known.opted.restart == opted.restart else _Claim(opted=opted)
         before = of_run.opted
@@ -145,18 +145,18 @@ class OptedBook:
         self._set_claims(_settled(claims, {opted.job: opted.uid} if sure else {}))
         return True
 
-    def settle(self, owners: Mapping[JobId, int]) -> None:
+    def confirm_owners(self, owners: Mapping[JobId, int]) -> None:
         """Confirm the owners of these jobs, and forget other users' claims on them."""
         claims = _settled(self._claims, owners)
         if claims != self._claims:
             self._set_claims(claims)
 
-    def out_of(self, job: JobId, uid: int) -> Output:
+    def output_of(self, job: JobId, uid: int) -> Output:
         """Return the output file of the job's script, as this user says."""
         known = self._claims.get((job, uid))
         return Output() if known is None else known.out
 
-    def note_out(self, job: JobId, uid: int, restart: int, out: Output) -> None:
+    def note_output(self, job: JobId, uid: int, restart: int, out: Output) -> None:
         """Keep the output file of the job's current run; ignore that of another run."""
         known = self._claims.get((job, uid))
         if known is not None and known.opted.restart == restart and known.out != out:
@@ -265,7 +265,7 @@ class OptedNews:
         self._pace[uid].wish()
 
     def _flush(self, uid: int) -> None:
-        claims = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
+        claims = [self._book.claim_of_user(job, uid) for job in self._jobs.pop(uid, ())]
         if known := [one for one in claims if one is not None]:
             self._tell(known)
 
@@ -291,7 +291,7 @@ class Owners:
         self._inquiry: asyncio.Task[None] | None = None
         self._asked = float("-inf")
 
-    async def settle(self, job: JobId) -> None:
+    async def drop_wrong_claims(self, job: JobId) -> None:
         """Forget wrong claims on the job; return after `PATIENCE_S` at most, even if Slurm answers later."""
         now = asyncio.get_running_loop().time()
         if not self._opted.is_disputed(job):
@@ -304,7 +304,7 @@ class Owners:
 
     async def _ask_slurm(self) -> None:
         try:
-            self._opted.settle(await self._look.on(self._node))
+            self._opted.confirm_owners(await self._look.on(self._node))
         except PortError as error:
             log.info("not known whose jobs are why=%r", str(error))
         finally:

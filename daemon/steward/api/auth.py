@@ -59,7 +59,7 @@ class Gatekeeper:
     def identify(self, credential: str, carries: bytes) -> Identity:
         """Return the identity of the credential's maker; read-only for any user but admins. Raises as `admit` does."""
         uid = self._maker(credential, carries)
-        return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
+        return Identity(user=login(uid), method="munge", read_only=uid not in self._allowed)
 
     def _maker(self, credential: str, carries: bytes) -> int:
         try:

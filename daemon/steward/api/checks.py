@@ -124,8 +124,8 @@ def trials_view(snapshot: Snapshot) -> list[Json]:
             "version": each.version,
             "state": each.state.value,
             "since": each.since,
-            "tried": len(each.tried),
-            "failed": len(each.failed),
+            "tried": len(each.nodes_tried),
+            "failed": len(each.nodes_failed),
             "text": each.text,
         }
         for each in found

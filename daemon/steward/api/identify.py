@@ -86,7 +86,7 @@ class Sigv4:
         ours = signature(key, self._region, _SERVICE, received, signed)
         if not hmac.compare_digest(ours, claim["signature"]):
             raise _bad("The signature does not match: check the secret key, and that no proxy changes the request.")
-        return Identity(user=key.user, way="sigv4", read_only=key.read_only, signature=ours)
+        return Identity(user=key.user, method="sigv4", read_only=key.read_only, signature=ours)
 
     def _need_scope(self, claim: "re.Match[str]") -> None:
         if claim["region"] != self._region:

@@ -68,7 +68,9 @@ class Source:
         """
         found = self.latest()
         if found is None:
-            raise Retryable(self.stands() or "the head has not finished its first look at the cluster; see its log")
+            raise Retryable(
+                self.standstill_text() or "the head has not finished its first look at the cluster; see its log"
+            )
         return found
 
     def with_job(self, id: JobId, snapshot: Snapshot) -> Snapshot:
@@ -89,7 +91,7 @@ class Source:
         standstill, now = self.standstill(), self.clock.now()
         return self.metrics.text(0.0 if standstill is None else max(now - standstill.since, 0.001))
 
-    def stands(self) -> str:
+    def standstill_text(self) -> str:
         """Return why nothing is decided now, as a sentence; empty while the head decides."""
         found = self.standstill()
         return found.text(self.clock.now()) if found is not None else ""

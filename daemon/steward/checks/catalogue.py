@@ -107,10 +107,10 @@ def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, .
             default=one.default or 0.0,
             unit=one.unit,
             text=one.text,
-            by=table_of(one.id) if limits.says(one) else _DEFAULT,
+            by=table_of(one.id) if limits.is_set(one) else _DEFAULT,
         )
         for one in thresholds
-        if limits.says(one) or one.default is not None
+        if limits.is_set(one) or one.default is not None
     )
 
 

@@ -48,7 +48,7 @@ def limits_of(tables: Mapping[str, Any]) -> Limits:
     modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
     modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # for lines and files without their own table
     said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}") and name not in by_node}
-    return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said), by_node=MappingProxyType(by_node))
+    return Limits(modes=MappingProxyType(modes), values=MappingProxyType(said), by_node=MappingProxyType(by_node))
 
 
 def modes(limits: Limits) -> dict[str, str]:
@@ -74,7 +74,7 @@ def in_force(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     words = {f"{id}.{MODE}": word for id, word in modes(limits).items() if id in ids}
     own = {name: getattr(setting, "default", None) for name, setting in SETTINGS.items()}
     found: dict[str, dict[str, Any]] = {}
-    for name, value in {**words, **own, **limits.said, **limits.by_node}.items():
+    for name, value in {**words, **own, **limits.values, **limits.by_node}.items():
         id, _, key = name.rpartition(".")
         found.setdefault(id, {})[key] = value
     return found

@@ -70,7 +70,7 @@ class Limits:
     """
 
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    said: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    values: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     by_node: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, node: str) -> "Limits":
@@ -81,20 +81,20 @@ class Limits:
             for nodes, number in numbers.items()
             if node in expand_nodes(nodes)
         }
-        return Limits(modes=self.modes, said=MappingProxyType({**self.said, **here}))
+        return Limits(modes=self.modes, values=MappingProxyType({**self.values, **here}))
 
     def number(self, setting: Threshold) -> float:
         """Return the site's value or the default; 0 if there is neither."""
-        return float(self.said.get(setting.name, setting.default) or 0)
+        return float(self.values.get(setting.name, setting.default) or 0)
 
-    def says(self, setting: Setting) -> bool:
-        return setting.name in self.said
+    def is_set(self, setting: Setting) -> bool:
+        return setting.name in self.values
 
     def names(self, setting: Names) -> tuple[str, ...]:
-        return tuple(self.said.get(setting.name, setting.default))
+        return tuple(self.values.get(setting.name, setting.default))
 
-    def word(self, setting: TextSetting) -> str:
-        return cast(str, self.said.get(setting.name, setting.default))
+    def text(self, setting: TextSetting) -> str:
+        return cast(str, self.values.get(setting.name, setting.default))
 
 
 def table_of(entry: str) -> str:

@@ -106,7 +106,7 @@ def _result(result: "re.Match[str]") -> Judgement:
 
 def period_s(id: str, limits: Limits) -> float | None:
     """Return the period that the site sets for the check; None if it sets none."""
-    return limits.number(every_s(id)) if limits.says(every_s(id)) else None
+    return limits.number(every_s(id)) if limits.is_set(every_s(id)) else None
 
 
 def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = "") -> Check:
@@ -114,7 +114,7 @@ def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = 
     id, timeout_s = site_id(file_name), limits.number(TIMEOUT_S)
     program = RunProgram(
         argv=(path,),
-        env=(("HC_TEST_PARAMS", limits.word(params(id))), ("HC_RESULTS_DIR", results_dir)),
+        env=(("HC_TEST_PARAMS", limits.text(params(id))), ("HC_RESULTS_DIR", results_dir)),
         stamp_env="HC_TIMESTAMP",
         timeout_s=timeout_s,
         max_bytes=MAX_OUTPUT,
@@ -164,7 +164,7 @@ _NO_ONLINE = "nhcmain_mark_online() { :; }"
 
 def nhc_check(limits: Limits) -> Check:
     """Return the check that runs nhc with the file of `checks.site.nhc`."""
-    conf, timeout_s = limits.word(NHC), limits.number(TIMEOUT_S)
+    conf, timeout_s = limits.text(NHC), limits.number(TIMEOUT_S)
     probes = (ReadFiles(paths=(conf,)), _nhc_program(conf, timeout_s))
 
     def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

@@ -33,7 +33,7 @@ class Context:
     cluster: str = ""
     """The settings' name for the cluster of the head at `url`; empty if `url` is not from the settings."""
 
-    told: set[str] = field(default_factory=set, compare=False)
+    printed: set[str] = field(default_factory=set, compare=False)
     """The kinds of remarks already printed beside answers: each is printed once."""
 
     def client(self) -> Client:
@@ -51,8 +51,8 @@ class Context:
         self._tell("silence", text, is_error=True)
 
     def _tell(self, kind: str, text: str, *, is_error: bool) -> None:
-        if kind not in self.told:
-            self.told.add(kind)
+        if kind not in self.printed:
+            self.printed.add(kind)
             click.secho(harmless(text), err=is_error, fg="red", bold=True)
 
     def _prove(self, payload: bytes) -> str:

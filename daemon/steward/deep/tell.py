@@ -22,18 +22,18 @@ _OK = b"steward/1 ok\n"
 
 
 class Teller:
-    """Sends measures to the agent at `socket_path`. `said` are all measures so far, in order."""
+    """Sends measures to the agent at `socket_path`. `last_text` are all measures so far, in order."""
 
     def __init__(self, socket_path: Path, run: str, node: NodeName) -> None:
         self._path = socket_path
         self._run = run
         self._node = node
         self._waiting: deque[bytes] = deque(maxlen=MAX_KEPT)
-        self.said: list[Measure] = []
+        self.last_text: list[Measure] = []
 
     def tell(self, measures: list[Measure]) -> bool:
         """Send the measures, and return whether the agent has received everything so far."""
-        self.said += measures
+        self.last_text += measures
         self._waiting.extend(measure_line(self._run, self._node, one) for one in measures)
         return self._flush()
 

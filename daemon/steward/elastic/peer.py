@@ -15,7 +15,7 @@ _LARGEST = 1 << 62
 
 @dataclass(slots=True, kw_only=True)
 class Peer:
-    """A node's agent. `over` is how its processes ended (done or failed), until the agent gets its next order."""
+    """A node's agent. `outcome` is how its processes ended (done or failed), until the agent gets its next order."""
 
     node: str
     agent: str = ""
@@ -28,9 +28,9 @@ class Peer:
     """The generation of the agent's processes; 0: it has none."""
     address: str = ""
     port: int = 0
-    waits: bool = False
-    over: str = ""
-    leaves: bool = False
+    is_waiting: bool = False
+    outcome: str = ""
+    is_leaving: bool = False
     noticed: bool = False
     stoppable: bool = False
     """Whether the processes may be stopped at any time."""
@@ -40,7 +40,7 @@ class Peer:
     @property
     def is_at_rest(self) -> bool:
         """Whether the agent's processes can be stopped now without loss."""
-        return len(self.saved) >= self.processes or (self.over == "done" and self.noticed)
+        return len(self.saved) >= self.processes or (self.outcome == "done" and self.noticed)
 
     @property
     def order(self) -> tuple[bool, bool, tuple[str | int, ...]]:
@@ -51,7 +51,7 @@ class Peer:
     def forget_generation(self) -> None:
         """Forget what the agent's processes reported; they are stopped."""
         self.saved.clear()
-        self.noticed, self.stoppable, self.over = False, False, ""
+        self.noticed, self.stoppable, self.outcome = False, False, ""
 
 
 def in_order(peers: Iterable[Peer]) -> list[Peer]:
@@ -116,5 +116,5 @@ def peer_of(words: Mapping[str, Any]) -> Peer:
         is_base=words.get("role") == "base",
         is_first=words.get("role") == "base" and words.get("first") is True,
         generation=int_of(words, "generation", high=1 << 31),
-        leaves=words.get("leaves") is True,
+        is_leaving=words.get("leaves") is True,
     )

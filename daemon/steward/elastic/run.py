@@ -42,7 +42,7 @@ class CoordinatedRun:
     """The nodes of the generation, by rank."""
     state: str = "waiting"
     peers: dict[str, Peer] = field(default_factory=dict)
-    out: list[tuple[str, Line]] = field(default_factory=list)
+    outbox: list[tuple[str, Line]] = field(default_factory=list)
     target: tuple[str, ...] = ()
     """The nodes that must wait before the next generation forms; empty once it has formed."""
     next_members: tuple[str, ...] | None = None
@@ -61,14 +61,14 @@ class CoordinatedRun:
     up_s: float | None = None
     """The time from the stop of the last generation to the first report of the present one."""
     asked_at: float = 0.0
-    rest_at: float = 0.0
+    stopped_at: float = 0.0
     """When the last generation was stopped."""
-    alone: RestartLoopDetector = field(default_factory=RestartLoopDetector)
+    restart_loops: RestartLoopDetector = field(default_factory=RestartLoopDetector)
     """The generations that began without an order of the head."""
     trained: bool = False
     """Whether a training of this job is done. Only the base takes part in the next training, because a replica's script
     would run the first one again."""
-    presses: bool = False
+    is_forced: bool = False
     """Whether processes are stopped at the deadline even if they have not saved."""
     asks: bool = False
     """Whether a process of the training asks when to save, so that a change of size can wait for the save."""
@@ -90,8 +90,8 @@ class CoordinatedRun:
         if self.asked and peer.node in self.members:
             self._send(peer.node, asked=self.generation)
         self._begin_if_behind(now)
-        if peer.leaves:  # the agent gave notice to an earlier coordinator, or while there was none
-            peer.leaves = False
+        if peer.is_leaving:  # the agent gave notice to an earlier coordinator, or while there was none
+            peer.is_leaving = False
             self.notice(peer.node, now)
 
     def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
@@ -100,9 +100,9 @@ class CoordinatedRun:
         peer.address, peer.port = address_of(words), int_of(words, "port", high=65535)
         if self._begins_next_training(peer):
             self._prepare_next_training()
-        peer.waits, peer.generation = True, 0
+        peer.is_waiting, peer.generation = True, 0
         peer.forget_generation()
-        if (peer.leaves and self.generation) or self.state == "done" or (self.trained and not peer.is_base):
+        if (peer.is_leaving and self.generation) or self.state == "done" or (self.trained and not peer.is_base):
             self._send(node, leave=True)
         elif self.state == "failed":
             self._send(node, fail=self.why)
@@ -122,15 +122,15 @@ class CoordinatedRun:
     def _prepare_next_training(self) -> None:
         self.state, self.members, self.why = "waiting", (), "another training begins"
         for one in self.peers.values():
-            if not one.is_base and not one.waits:
+            if not one.is_base and not one.is_waiting:
                 self._send(one.node, leave=True)
 
     def notice(self, node: str, now: float) -> None:
         """Handle the notice that the node will be reclaimed."""
         peer = self.peers[node]
-        if peer.leaves:
+        if peer.is_leaving:
             return
-        peer.leaves = True
+        peer.is_leaving = True
         if node in self.target:
             self._gather(tuple(one for one in self.target if one != node), now, f"{node} has to leave")
         elif node not in self.members or self.state == "failed":
@@ -139,7 +139,7 @@ class CoordinatedRun:
             wanted = tuple(one for one in self._members_to_be() if one != node)
             self._order_save(wanted, self._save_s, now, f"{node} has to leave")
 
-    def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
+    def handle_message(self, node: str, words: Mapping[str, Any], now: float) -> None:
         """Handle a message of a process of the training."""
         peer, what = self.peers[node], words.get("what")
         if int_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
@@ -164,13 +164,13 @@ class CoordinatedRun:
         if self.state == "forming" and self.is_steerable:  # each stoppable node reports so
             self.state = "running"
             self.deadlines.pop("start", None)
-            self.up_s = now - self.rest_at if self.rest_at else None
+            self.up_s = now - self.stopped_at if self.stopped_at else None
         self._gather_if_saved(now)
 
-    def over(self, node: str, how: str, now: float) -> None:
+    def handle_end(self, node: str, how: str, now: float) -> None:
         """Handle the end of the node's processes: `done` or `failed`."""
         peer = self.peers[node]
-        peer.over = how
+        peer.outcome = how
         if self.target:
             self._send(node, restart=peer.generation)
         elif how == "done" and not (
@@ -180,7 +180,7 @@ class CoordinatedRun:
                 self.deadlines["finish"] = now + FINISH_S
             self.state, self.why, self.trained = "done", "the training is done", True
             self._send_verdicts_if_finished()
-            for waiting in [one.node for one in self.peers.values() if one.waits]:
+            for waiting in [one.node for one in self.peers.values() if one.is_waiting]:
                 self._send(waiting, leave=True)
         elif self.is_over:
             self._send_verdicts_if_finished()
@@ -238,7 +238,7 @@ class CoordinatedRun:
         elif "save" in late and self.asked:
             self._on_save_deadline(now)
         elif "gather" in late and self.target:
-            here = tuple(node for node in self.target if node in self.peers and self.peers[node].waits)
+            here = tuple(node for node in self.target if node in self.peers and self.peers[node].is_waiting)
             self._gather(here, now, "some nodes did not stop their processes in time")
         elif "verdict" in late and not self.target:
             self._rule_on_failure(now)
@@ -291,7 +291,7 @@ class CoordinatedRun:
 
         With `grace_s` None the change can wait `PATIENCE_S` for the save.
         """
-        self.presses = (self.presses and self.asked) or grace_s is not None
+        self.is_forced = (self.is_forced and self.asked) or grace_s is not None
         until = now + (PATIENCE_S if grace_s is None else grace_s)
         self.deadlines["save"] = min(until, self.deadlines.get("save", until))
         self.next_members, self.why = members, why
@@ -303,7 +303,7 @@ class CoordinatedRun:
 
     def _on_save_deadline(self, now: float) -> None:
         """At the deadline of the save: stop the processes, or cancel a change that can wait if no save has begun."""
-        if not (self.presses or self.begins_to_save):
+        if not (self.is_forced or self.begins_to_save):
             self._cancel_change("no rank reached the end of a step")
             return
         slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
@@ -313,7 +313,7 @@ class CoordinatedRun:
 
     def _cancel_change(self, why: str) -> None:
         """Cancel the change: all ranks train on; if a save has begun, all save and restart with the present members."""
-        if not self.asked or any(self.peers[node].leaves for node in self.members if node in self.peers):
+        if not self.asked or any(self.peers[node].is_leaving for node in self.members if node in self.peers):
             return
         self.next_members, self.why = self.members, why
         self.deadlines.pop("save", None)
@@ -330,18 +330,20 @@ class CoordinatedRun:
 
     def _gather(self, wanted: Iterable[str], now: float, why: str) -> None:
         """Begin the next generation: stop running processes, and send away nodes that must leave."""
-        self.why, self.rest_at = why, now
+        self.why, self.stopped_at = why, now
         peers = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
-        chosen = fitting([peer for peer in peers if not peer.leaves], self.base, self.sizes)
+        chosen = fitting([peer for peer in peers if not peer.is_leaving], self.base, self.sizes)
         begins = not self.target
         if begins and self.state != "waiting":
-            busy = [node for node in self.members if node in self.peers and not self.peers[node].waits]
+            busy = [node for node in self.members if node in self.peers and not self.peers[node].is_waiting]
             self.unsaved = tuple(node for node in busy if not self.peers[node].is_at_rest)
             self.steps.stopped(saved=self.saved_step if not self.unsaved and not self.missing else None)
         for name in ("save", "lost", "verdict", "start"):
             self.deadlines.pop(name, None)
         self.missing.clear()
-        if begins and self.alone.is_loop(now, len(self.peers), is_ordered=self.next_generation > self.generation):
+        if begins and self.restart_loops.is_loop(
+            now, len(self.peers), is_ordered=self.next_generation > self.generation
+        ):
             self.state, self.members, self.why = "failed", (), f"restarted too often without an order: {why}"
             self._stop_all()
             return
@@ -358,11 +360,11 @@ class CoordinatedRun:
 
     def _stop_all(self) -> None:
         for node, peer in self.peers.items():
-            if not peer.waits:
+            if not peer.is_waiting:
                 self._send(node, restart=peer.generation)
             elif self.state == "failed":
                 self._send(node, fail=self.why)
-            if peer.leaves:
+            if peer.is_leaving:
                 self._send(node, leave=True)
 
     def _wait_for_nodes(self, why: str, now: float) -> None:
@@ -377,7 +379,7 @@ class CoordinatedRun:
         """Form the generation if all its nodes wait."""
         if self.state == "waiting":
             self._form_from_waiting(now)
-        elif self.target and all(node in self.peers and self.peers[node].waits for node in self.target):
+        elif self.target and all(node in self.peers and self.peers[node].is_waiting for node in self.target):
             ranked = in_order(self.peers[node] for node in self.target)
             self.members, self.target = tuple(peer.node for peer in ranked), ()
             self.deadlines.pop("gather", None)
@@ -386,14 +388,14 @@ class CoordinatedRun:
             master = ranked[0]
             common = {"generation": self.generation, "world": len(ranked), "members": list(self.members)}
             for rank, peer in enumerate(ranked):
-                peer.waits, peer.generation = False, self.generation
+                peer.is_waiting, peer.generation = False, self.generation
                 peer.forget_generation()
                 form = {**common, "rank": rank, "address": master.address, "port": master.port}
                 self._send(peer.node, form=form)
 
     def _form_from_waiting(self, now: float) -> None:
         """Form a generation from waiting nodes: the first of base nodes only, others with at least one base node."""
-        ready = [one for one in self.peers.values() if one.waits and not one.leaves]
+        ready = [one for one in self.peers.values() if one.is_waiting and not one.is_leaving]
         ready = [one for one in ready if one.is_base or (self.generation and not self.trained)]
         if len(ready) < self.base or not any(one.is_base for one in ready):
             self.deadlines.setdefault("waiting", now + FIRST_S)
@@ -403,7 +405,7 @@ class CoordinatedRun:
         self.generation += 1
         self.deadlines.pop("waiting", None)
         self.why = f"{len(chosen)} nodes joined"
-        self.state, self.target, self.members, self.rest_at = "forming", chosen, chosen, now
+        self.state, self.target, self.members, self.stopped_at = "forming", chosen, chosen, now
         self._form_if_ready(now)
 
     def _may_take_part(self, node: str) -> bool:
@@ -461,8 +463,8 @@ class CoordinatedRun:
         first = self.peers.get(self.failed_first)
         if self.missing:  # after the coordinator's restart, too: a node that is not back is the likelier cause
             self._go_on_with_those_here(now)
-        elif first is not None and not first.is_base and first.over == "failed":
-            first.leaves = True
+        elif first is not None and not first.is_base and first.outcome == "failed":
+            first.is_leaving = True
             self._gather(self._survivors(), now, f"the processes of replica {first.node} failed: goes on without")
         else:
             self.state, self.why = "failed", "processes failed and no node was lost"
@@ -472,7 +474,7 @@ class CoordinatedRun:
 
     def _stop_if_saved(self, peer: Peer) -> None:
         """Stop a peer that saved: it waits for a next generation, which does not come."""
-        if peer.saved and peer.is_at_rest and not peer.over:
+        if peer.saved and peer.is_at_rest and not peer.outcome:
             self._send(peer.node, restart=peer.generation)
 
     def _tick_after_end(self, late: Iterable[str]) -> None:
@@ -490,12 +492,12 @@ class CoordinatedRun:
 
     def _still_works(self, node: str) -> bool:
         peer = self.peers.get(node)
-        return node in self.missing if peer is None else not (peer.over or peer.waits)
+        return node in self.missing if peer is None else not (peer.outcome or peer.is_waiting)
 
     def _send_verdicts(self) -> None:
         for node, peer in self.peers.items():
-            if peer.over:
-                self._send(node, verdict=peer.over)
+            if peer.outcome:
+                self._send(node, verdict=peer.outcome)
 
     def _send(self, node: str, **line: Any) -> None:
-        self.out.append((node, line))
+        self.outbox.append((node, line))

@@ -43,14 +43,14 @@ class Coordinator:
 
     def __init__(self, name: str, run: CoordinatedRun, folder: Path, token: str, *, silent_s: float = SILENT_S) -> None:
         self.name, self.run, self.folder, self.token, self.silent_s = name, run, folder, token, silent_s
-        self.sign = hashlib.sha256(token.encode()).hexdigest()
+        self.run_digest = hashlib.sha256(token.encode()).hexdigest()
         """The sign of this run in the state file; each run of a job has its own token."""
         self.lines: dict[str, asyncio.StreamWriter] = {}
         self.relays: set[asyncio.StreamWriter] = set()
         self.unproved: dict[asyncio.StreamWriter, None] = {}
-        self.kept = ""
-        self.said: Line = {}
-        self.said_at = float("-inf")
+        self.saved_text = ""
+        self.last_word: Line = {}
+        self.last_word_at = float("-inf")
         self.heard_at = time.monotonic()
 
     async def serve(self, host: str, port: int, stopped: asyncio.Event, listening: socket.socket | None = None) -> None:
@@ -86,7 +86,7 @@ class Coordinator:
             if now >= beat_at:
                 beat_at = now + BEAT_S
                 for node in self.run.peers:
-                    self.run.out.append((node, {"beat": True}))
+                    self.run.outbox.append((node, {"beat": True}))
             self.flush()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), _TICK_S)
@@ -95,7 +95,7 @@ class Coordinator:
         """Tell the agents that the coordinator ends; if no base node is connected, tell them to leave."""
         # While a base node is connected, its job may go on, and the run with the job under another coordinator.
         is_over = not any(peer.is_base for peer in self.run.peers.values())
-        self.run.out += [(node, {"leave": True} if is_over else {"ends": True}) for node in self.run.peers]
+        self.run.outbox += [(node, {"leave": True} if is_over else {"ends": True}) for node in self.run.peers]
         self.flush()
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,9 +157,9 @@ class Coordinator:
         elif "notice" in line:
             self.run.notice(node, now)
         elif "what" in line:
-            self.run.said(node, line, now)
+            self.run.handle_message(node, line, now)
         elif line.get("over") in ("done", "failed"):
-            self.run.over(node, str(line["over"]), now)
+            self.run.handle_end(node, str(line["over"]), now)
         if line != {"beat": True}:
             self.flush()
 
@@ -182,16 +182,16 @@ class Coordinator:
     def flush(self) -> None:
         """Save the state for a restart, send the run's lines, and report news to the head (steps once a second)."""
         self.keep()
-        out, self.run.out = self.run.out, []
+        out, self.run.outbox = self.run.outbox, []
         for node, line in out:
             if writer := self.lines.get(node):
                 _send(writer, line)
         word, now = word_of(self.run), time.monotonic()
         counters = {"step", "consumed"}
-        is_news = any(word[key] != self.said.get(key) for key in word if key not in counters)
-        is_step = word != self.said and now - self.said_at >= BEAT_S
-        if is_news or is_step or now - self.said_at >= SAY_AGAIN_S:
-            self.said, self.said_at = word, now
+        is_news = any(word[key] != self.last_word.get(key) for key in word if key not in counters)
+        is_step = word != self.last_word and now - self.last_word_at >= BEAT_S
+        if is_news or is_step or now - self.last_word_at >= SAY_AGAIN_S:
+            self.last_word, self.last_word_at = word, now
             for writer in self.relays:
                 _send(writer, {"run": self.name, **word})
 
@@ -199,9 +199,9 @@ class Coordinator:
         """Save the state, before any agent hears of a new generation."""
         run = self.run
         words = {"generation": run.generation, "members": list(run.members), "trained": run.trained}
-        kept = json.dumps({"run": self.sign, **words})
-        if kept != self.kept:
-            self.kept = kept
+        kept = json.dumps({"run": self.run_digest, **words})
+        if kept != self.saved_text:
+            self.saved_text = kept
             _log_failure_of(lambda: _write(self.folder / "state.json", kept))
 
     def restore(self) -> None:
@@ -214,7 +214,7 @@ class Coordinator:
         except (OSError, ValueError) as error:
             _log.warning("cannot read the saved state %s: %s", self.folder / "state.json", error)
             return
-        if kept.get("run") != self.sign:
+        if kept.get("run") != self.run_digest:
             return  # the state of the job's run before its requeue
         self.run.generation, self.run.members, self.run.trained = generation, members, kept.get("trained") is True
         if generation and members:
@@ -229,7 +229,7 @@ def word_of(run: CoordinatedRun) -> Line:
         "generation": run.generation,
         "members": list(run.members),
         "joined": sorted(run.peers),
-        "leaving": sorted(node for node, peer in run.peers.items() if peer.leaves),
+        "leaving": sorted(node for node, peer in run.peers.items() if peer.is_leaving),
         "step": run.step,
         "saved_step": run.saved_step,
         "consumed": run.consumed,

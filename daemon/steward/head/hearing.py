@@ -156,18 +156,18 @@ class Hearing:
         """Take a frame other than a heartbeat; ignore one of unknown type. Raises Malformed."""
         match frame["t"]:
             case "report":
-                self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
+                self._ring_if(self._roster.take_report(link.node, report_of(frame), self._clock.now()))
             case "setup":
-                self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
+                self._ring_if(self._roster.take_setup(link.node, replace(setup_of(frame), at=self._clock.now())))
             case "mended":
-                self._ring_if(self._roster.mended(link.node, replace(mended_of(frame), at=self._clock.now())))
+                self._ring_if(self._roster.take_mend(link.node, replace(mended_of(frame), at=self._clock.now())))
             case "deep":
                 report = replace(deep_of(frame, link.node), at=self._clock.now())
-                self._ring_if(self._roster.deep_is(link.node, report))
+                self._ring_if(self._roster.take_deep_report(link.node, report))
             case "looked":
                 node, result = looked_of(frame)
                 word = PeerWord(by=link.node, result=result, at=self._clock.now())
-                self._ring_if(self._roster.peer_saw(node, word))
+                self._ring_if(self._roster.take_peer_word(node, word))
             case "setup_log":
                 self._keep.log(link.node, setup_log_of(frame))
             case _:
@@ -184,10 +184,10 @@ class Hearing:
                 self.note_opted(link.node, opted_list(frame))
             case "progress":
                 jobs = progress_of(frame, link.node, self._clock.now())
-                self._ring_if(self._roster.progress_is(link.node, jobs))
+                self._ring_if(self._roster.take_progress(link.node, jobs))
             case "elastic":
                 word = elastic_word_of(frame, link.node, self._clock.now())
-                self._ring_if(self._roster.run_is(link.node, word))
+                self._ring_if(self._roster.take_elastic_word(link.node, word))
             case "bundle":
                 self._keep_piece(link.node, bundle_of(frame))
             case "exits":
@@ -230,14 +230,14 @@ class Hearing:
     def _take_exits(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
         """Take the ends of tasks on a node."""
         # Only decisions on requests use them: if no shim of the job waits, they need no turn.
-        is_news = self._roster.exited(node, exits)
+        is_news = self._roster.take_exits(node, exits)
         self._ring_if(is_news and any(self._asks.waits_for(exit.job) for exit in exits))
 
     def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
         """Keep a piece of a bundle, and note that the bundle is complete after its last piece."""
         self._keep.bundle(node, piece)
         if piece.is_last:
-            self._roster.has_told(node, piece.name)
+            self._roster.note_bundle(node, piece.name)
             self._ring()
 
     def note_opted(self, node: NodeName, opted: tuple[OptedIn, ...]) -> None:

@@ -205,8 +205,8 @@ class Hub:
         frame = look_frame(LookOrder(node=node, address=slurmd.host, port=slurmd.port))
         self._in_loop(lambda: self._send_all(peers, frame))
 
-    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
-        self._roster.saw(seen)
+    def keep_witness(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+        self._roster.take_witness(seen)
         self._ring()
 
     # The links call these, in the loop's thread
@@ -275,7 +275,7 @@ class Hub:
                 wait_s=WAIT_S if len(self._greeting) > _CROWD else 0.0,
             )
             self._admit(link, hello, terms, place)
-            link.adopt(self, seals)
+            link.set_owner(self, seals)
         except (PortError, ArrivalRefused, Superseded) as error:
             peer = writer.get_extra_info("peername")
             log.warning("a connection from %s was refused: %s", place.address, str(error), extra={"peer": peer})
@@ -286,7 +286,7 @@ class Hub:
     def _note_unreadable_hello(self, node: NodeName, place: PeerAddress) -> None:
         """Note that an agent is alive and will connect again: it proved itself, but its hello was unreadable."""
         if _NODE.match(node) and self._admission.may_be(node, place):
-            self._roster.dialled(node, self._clock.now())
+            self._roster.note_dialled(node, self._clock.now())
             self._ring()
 
     def _note_clock(self, node: NodeName, place: PeerAddress, behind_s: float) -> None:
@@ -294,7 +294,7 @@ class Hub:
         if _NODE.match(node) and self._admission.may_be(node, place):
             now = self._clock.now()
             self._admission.note_clock(node, place, behind_s, now)
-            self._roster.dialled(node, now)
+            self._roster.note_dialled(node, now)
             self._ring()
 
     def _terms(self) -> Terms:

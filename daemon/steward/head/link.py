@@ -206,7 +206,7 @@ class Link(asyncio.StreamReaderProtocol):
             if not self.is_open:
                 self._writer = None
 
-    def adopt(self, owner: Owner, seals: Seals) -> None:
+    def set_owner(self, owner: Owner, seals: Seals) -> None:
         """Pass frames to `owner` from now on, because the handshake is done."""
         self._owner, self._seals = owner, seals
         if not self.is_open:

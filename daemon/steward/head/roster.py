@@ -137,12 +137,12 @@ class Roster:
                 dialled_at=now if is_sent_away else view.dialled_at,
             )
 
-    def dialled(self, node: NodeName, now: float) -> None:
+    def note_dialled(self, node: NodeName, now: float) -> None:
         """Note that the node's agent connected and proved itself, but was sent away."""
         with self._lock:
             self._views[node] = replace(self._view_of(node), dialled_at=now)
 
-    def reported(self, node: NodeName, report: Report, now: float) -> bool:
+    def take_report(self, node: NodeName, report: Report, now: float) -> bool:
         """Take the agent's report; return whether it is news. An answer to a `check now` always is."""
         with self._lock:
             view = self._views[node]
@@ -164,7 +164,7 @@ class Roster:
                 or _without_times(report.findings) != _without_times(view.findings)
             )
 
-    def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
+    def take_setup(self, node: NodeName, report: SetupReport) -> bool:
         """Take the state of the node's setup; return whether it is news. A repeated report keeps its first time."""
         with self._lock:
             view = self._views[node]
@@ -173,7 +173,7 @@ class Roster:
             self._views[node] = replace(view, setup=report)
             return True
 
-    def mended(self, node: NodeName, report: MendReport) -> bool:
+    def take_mend(self, node: NodeName, report: MendReport) -> bool:
         """Take the end of a light repair of the node; return whether it is news."""
         with self._lock:
             view = self._views[node]
@@ -182,7 +182,7 @@ class Roster:
             self._views[node] = replace(view, mend=report)
             return True
 
-    def deep_is(self, node: NodeName, report: DeepReport) -> bool:
+    def take_deep_report(self, node: NodeName, report: DeepReport) -> bool:
         """Take the results of a deep check so far; return whether they are news. Mere progress is not."""
         with self._lock:
             view = self._views[node]
@@ -191,7 +191,7 @@ class Roster:
             self._views[node] = replace(view, deep=(*others, report)[-_DEEP_KEPT:])
             return before is None or report.is_done != before.is_done or len(report.measures) != len(before.measures)
 
-    def exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> bool:
+    def take_exits(self, node: NodeName, exits: tuple[TaskExit, ...]) -> bool:
         """Take the tasks that ended badly on the node; return whether one is news.
 
         A repeated task keeps its first time.
@@ -204,14 +204,14 @@ class Roster:
                 self._views[node] = replace(view, exits=(*view.exits, *new)[-_EXITS_KEPT:])
             return bool(new)
 
-    def progress_is(self, node: NodeName, jobs: tuple[Progress, ...]) -> bool:
+    def take_progress(self, node: NodeName, jobs: tuple[Progress, ...]) -> bool:
         """Take the progress of the node's jobs; return whether it is news (`_milestones`)."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(view, progress=jobs)
             return _milestones(jobs) != _milestones(view.progress)
 
-    def run_is(self, node: NodeName, word: ElasticWord) -> bool:
+    def take_elastic_word(self, node: NodeName, word: ElasticWord) -> bool:
         """Take the agent's report on an elastic run; return whether it is news. A mere step is not."""
         with self._lock:
             view = self._views[node]
@@ -220,20 +220,20 @@ class Roster:
             self._views[node] = replace(view, elastic=(*others, word))
             return before is None or _without_progress(before) != _without_progress(word)
 
-    def has_told(self, node: NodeName, bundle: str) -> None:
+    def note_bundle(self, node: NodeName, bundle: str) -> None:
         """Note that the node's part of a bundle has arrived in full."""
         with self._lock:
             view = self._views[node]
             others = tuple(name for name in view.bundles if name != bundle)
             self._views[node] = replace(view, bundles=(*others, bundle)[-_BUNDLES_KEPT:])
 
-    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+    def take_witness(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
         """Take the second witness's results, also for a node whose agent never connected."""
         with self._lock:
             for node, result in seen.items():
                 self._views[node] = replace(self._view_of(node), witness=result)
 
-    def peer_saw(self, node: NodeName, word: PeerWord) -> bool:
+    def take_peer_word(self, node: NodeName, word: PeerWord) -> bool:
         """Take what another node's agent saw of the node; return whether the node has a view."""
         with self._lock:
             view = self._views.get(node)

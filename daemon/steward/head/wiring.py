@@ -95,7 +95,7 @@ class _Base:
     want: Desired
     clock: SystemClock
     bell: Bell
-    told: deque[Event]
+    new_events: deque[Event]
     munge: Munge
     slurm: CommandLineSlurm
     accounting: SlurmAccounting
@@ -116,12 +116,12 @@ def build_head(settings: Settings, file: Path) -> Head:
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
-    second = SecondLook(witness.look, lambda seen: hub.saw(seen))
+    second = SecondLook(witness.look, lambda seen: hub.keep_witness(seen))
     hub = Hub(
         sealer=Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS)),
         clock=base.clock,
         ring=base.bell.ring,
-        tell=base.told.append,
+        tell=base.new_events.append,
         heartbeat_s=settings.head.heartbeat_s,
         keep_log=logs.take,
         keep_bundle=bundles.take,
@@ -154,7 +154,7 @@ def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
             key_of=key_of,
             gatekeeper=gatekeeper,
             clock=base.clock,
-            tell=base.told.append,
+            tell=base.new_events.append,
             handlers=handlers(source),
             first_use=base.store.first_use,
         )
@@ -193,7 +193,7 @@ def _base(settings: Settings) -> _Base:
         want=want,
         clock=SystemClock(),
         bell=bell,
-        told=told,
+        new_events=told,
         munge=Munge(str(settings.cluster.munge_socket or "")),
         slurm=slurm,
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
@@ -244,7 +244,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         notifier=base.notifier,
         want=base.want,
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=min(head.sweep_s, BUSY_SWEEP_S)),
-        told=base.told,
+        new_events=base.new_events,
     )
 
 
@@ -289,7 +289,7 @@ def _desk(base: _Base) -> NotifyDesk:
         channels=choose.channels(base.settings),
         store=base.store,
         clock=base.clock,
-        tell=base.told.append,
+        tell=base.new_events.append,
         slots=base.settings.slots(),
     )
 

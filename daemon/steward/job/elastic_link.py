@@ -108,14 +108,14 @@ class CoordinatorLink:
         self.is_alone = not env.get("STEWARD_ELASTIC_ADDRESS")
         self.changed = threading.Condition()
         self.generation, self.members = 0, list[str]()
-        self.form: Line | None = None
-        self.waiting: Line | None = None
+        self.layout: Line | None = None
+        self.wait_message: Line | None = None
         """The message that this node waits for a generation, repeated on each new connection; None: no wait."""
-        self.restart = self.leave = self.leaves = self.connected = False
-        self.over = self.verdict = self.fail = ""
+        self.restart = self.must_leave = self.is_reclaimed = self.connected = False
+        self.outcome = self.verdict = self.failure = ""
         """How this node's processes ended, the coordinator's ruling on that, and why no generation can form."""
         self.away_since, self.ends_at = float("-inf"), float("inf")
-        self.words = list[Line]()
+        self.messages = list[Line]()
         """The training's messages of this generation but steps, repeated to a restarted coordinator."""
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
@@ -141,48 +141,48 @@ class CoordinatorLink:
         until = time.monotonic() + longest_s
         alone_at = time.monotonic() + (0.0 if self.is_alone else alone_s)
         with self.changed:
-            self.form, self.restart, self.over, self.verdict, self.fail = None, False, "", "", ""
-            self.generation, self.words = 0, []
-            self.waiting = {"wait": True, "address": address, "port": port}
-            self._send(self.waiting)
-            while self.form is None and not self.leave and not self._leaves_unled:
-                if self.fail or time.monotonic() > until:
-                    raise TimeoutError(self.fail or f"no generation formed within {longest_s} s")
+            self.layout, self.restart, self.outcome, self.verdict, self.failure = None, False, "", "", ""
+            self.generation, self.messages = 0, []
+            self.wait_message = {"wait": True, "address": address, "port": port}
+            self._send(self.wait_message)
+            while self.layout is None and not self.must_leave and not self._leaves_without_coordinator:
+                if self.failure or time.monotonic() > until:
+                    raise TimeoutError(self.failure or f"no generation formed within {longest_s} s")
                 alone_at = time.monotonic() + alone_s if self.connected else alone_at
                 if time.monotonic() >= alone_at and self.hello["role"] == "base":
-                    self.form = self._unled_layout()
+                    self.layout = self._layout_without_coordinator()
                     break
                 self.changed.wait(0.2)
-            self.waiting = None
-            if self.form is None:
+            self.wait_message = None
+            if self.layout is None:
                 return None
-            self._begin(self.form)
-            return self.form
+            self._begin(self.layout)
+            return self.layout
 
     def notice(self) -> None:
         """Note that Slurm reclaims this node; the link's thread tells the coordinator, or its successor."""
         # No lock: signal handlers call this.
-        self.leaves = True
+        self.is_reclaimed = True
 
     def started(self, ranks: int) -> None:
         """Report that the processes of this generation have started, and may be stopped for a change of size."""
         with self.changed:
             message = {"what": "started", "generation": self.generation, "ranks": ranks, "stoppable": True}
-            self.words.append(message)
+            self.messages.append(message)
             self._send(message)
 
     def ended(self, how: str) -> str:
         """Report how this node's processes ended; return `restart`, `wait`, or how the run ends (`done`, `failed`)."""
         with self.changed:
             self._read_inbox()
-            if self.over != how:
-                self.over = how
+            if self.outcome != how:
+                self.outcome = how
                 self._send({"over": how})
             if self.verdict and not self.restart:
                 return self.verdict  # even if the node must leave: its processes are over for good
             if self.restart or self.is_unwanted:
                 return "restart"
-            return "wait" if self.is_led and not self._leaves_unled else how
+            return "wait" if self.is_led and not self._leaves_without_coordinator else how
 
     @property
     def is_led(self) -> bool:
@@ -194,12 +194,12 @@ class CoordinatorLink:
     def is_unwanted(self) -> bool:
         """Whether this node leaves without a save: the coordinator sent it away, or ended and has no successor."""
         # Without a coordinator this node's processes may hang in a collective with ranks that are gone.
-        return self.leave or (self._leaves_unled and time.monotonic() >= self.ends_at + ORPHANED_S)
+        return self.must_leave or (self._leaves_without_coordinator and time.monotonic() >= self.ends_at + ORPHANED_S)
 
     @property
-    def _leaves_unled(self) -> bool:
+    def _leaves_without_coordinator(self) -> bool:
         """Whether Slurm reclaims this node while no coordinator is connected."""
-        return self.leaves and not self.connected
+        return self.is_reclaimed and not self.connected
 
     @property
     def _stopped_dialling(self) -> bool:
@@ -213,7 +213,7 @@ class CoordinatorLink:
             self._port_guard.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _unled_layout(self) -> Line:
+    def _layout_without_coordinator(self) -> Line:
         """Return the layout of the base's own job, without a coordinator."""
         # The first node occupies the coordinator's port, so that a late coordinator cannot split the base's nodes.
         self.is_alone = True
@@ -252,13 +252,18 @@ class CoordinatorLink:
         line, proved = self._dial()
         with self.changed:
             self._socket = line
-            state = {"generation": self.generation, "members": self.members, "leaves": self.leaves}
-            for each in ({**self.hello, **state, "proof": proved}, self.waiting, *self.words, {"over": self.over}):
+            state = {"generation": self.generation, "members": self.members, "leaves": self.is_reclaimed}
+            for each in (
+                {**self.hello, **state, "proof": proved},
+                self.wait_message,
+                *self.messages,
+                {"over": self.outcome},
+            ):
                 if each and each != {"over": ""}:
                     self._send(each)
-        buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.leaves
+        buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.is_reclaimed
         while not self._stopped_dialling:
-            if self.leaves and not told:
+            if self.is_reclaimed and not told:
                 told = True
                 with self.changed:
                     self._send({"notice": True})
@@ -317,7 +322,7 @@ class CoordinatorLink:
             self.connected = True
             self.ends_at = time.monotonic() if "ends" in line else float("inf")
             if "form" in line:
-                self.form = line["form"]
+                self.layout = line["form"]
             elif "asked" in line and line["asked"] == self.generation:
                 (self.folder / f"resize-{self.generation}").touch()
             elif "unasked" in line and line["unasked"] == self.generation:
@@ -325,9 +330,9 @@ class CoordinatorLink:
             elif "restart" in line:  # may be repeated when those processes are already stopped
                 self.restart = self.restart or (line["restart"] == self.generation > 0)
             elif line.get("leave"):
-                self.leave = True
+                self.must_leave = True
             elif "fail" in line:
-                self.fail = str(line["fail"])
+                self.failure = str(line["fail"])
             elif "refused" in line:
                 _log.warning("run %s does not take this node: %s", self.run, line["refused"])
             elif "verdict" in line:
@@ -349,13 +354,13 @@ class CoordinatorLink:
             except OSError:
                 return
             if isinstance(words, dict) and "what" in words:
-                if words["what"] != "step" and len(self.words) < _MAX_WORDS and not self._is_known(words):
-                    self.words.append(words)
+                if words["what"] != "step" and len(self.messages) < _MAX_WORDS and not self._is_known(words):
+                    self.messages.append(words)
                 self._send(words)
 
     def _is_known(self, words: Line) -> bool:
         """Return whether the message was kept before: a rank that waits repeats that it saved."""
-        return any({**words, "at": 0} == {**known, "at": 0} for known in self.words)
+        return any({**words, "at": 0} == {**known, "at": 0} for known in self.messages)
 
     def _send(self, line: Line) -> None:
         """Send a line, or drop a broken connection. The caller holds the lock."""

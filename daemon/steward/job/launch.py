@@ -79,7 +79,7 @@ class Launcher:
         """Run the generation's processes; return the exit status, or None if they were stopped for the next one."""
         self.processes = [self.start(layout, local) for local in range(self.ranks)]
         how, status, started_at = "", 0, time.monotonic() + self.start_s
-        while not (self.link.restart or self.link.leave):
+        while not (self.link.restart or self.link.must_leave):
             if not how:
                 codes = [process.poll() for process in self.processes]
                 status = _status(codes)

@@ -67,10 +67,10 @@ class StewardRendezvous(RendezvousHandler):
 
     def notice(self, number: int, _: FrameType | None) -> None:
         """Handle a replica's signal: give notice that Slurm reclaims its node; end torchrun on a later one."""
-        again = self.link.leaves and time.monotonic() - self.noticed_at > AGAIN_S
+        again = self.link.is_reclaimed and time.monotonic() - self.noticed_at > AGAIN_S
         if again or not self.link.is_led:
             raise SignalException(f"torchrun got signal {number}", sigval=signal.Signals(number))
-        if not self.link.leaves:
+        if not self.link.is_reclaimed:
             self.noticed_at = time.monotonic()
         self.link.notice()
 
@@ -178,7 +178,7 @@ def _is_replica(handler: object) -> bool:
 
 def _restore_signal_handler(handler: StewardRendezvous) -> None:
     """Set a replica's SIGTERM handler again, which torchrun replaces: the first SIGTERM only gives notice."""
-    if _is_replica(handler) and not handler.link.leaves and signal.getsignal(signal.SIGTERM) != handler.notice:
+    if _is_replica(handler) and not handler.link.is_reclaimed and signal.getsignal(signal.SIGTERM) != handler.notice:
         signal.signal(signal.SIGTERM, handler.notice)
 
 

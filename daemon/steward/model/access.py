@@ -23,13 +23,13 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An authenticated user; `way` is the method (`sigv4` or `munge`).
+    """An authenticated user; `method` is `sigv4` or `munge`.
 
     `signature` is empty if the proof itself works only once.
     """
 
     user: str
-    way: str
+    method: str
     read_only: bool
     signature: str = ""
 
@@ -47,7 +47,7 @@ class Caller:
     """The caller of one request: authenticated user, method, address, and the id of the request."""
 
     user: str
-    way: str
+    method: str
     address: str
     request: str
 

@@ -47,16 +47,16 @@ class Trigger(Enum):
 class Marking:
     """The history of Steward's mark on the node of a case, as Slurm showed it. Times are Unix seconds.
 
-    `shown` is since when the mark is there, `gone` since when it is not any more. `under` holds the last controllers
-    that showed it, each by its start time. `on_disk`: the mark was there so long that slurmctld has saved it. `again`
-    is when the mark reappeared after the case had ended with its node back in service.
+    `shown` is since when the mark is there, `gone` since when it is not any more. `controllers` holds the last ones
+    that showed it, each by its start time. `on_disk`: the mark was there so long that slurmctld has saved it.
+    `reappeared` is when it was seen again after the case had ended with its node back in service.
     """
 
     shown: UnixTime | None = None
     gone: UnixTime | None = None
-    under: tuple[int, ...] = ()
+    controllers: tuple[int, ...] = ()
     on_disk: bool = False
-    again: UnixTime | None = None
+    reappeared: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,7 +207,7 @@ class ElasticRun:
     ordered: int = 0
     """The newest generation that Steward ordered."""
     members: frozenset[NodeName] = frozenset()
-    to: frozenset[NodeName] = frozenset()
+    ordered_members: frozenset[NodeName] = frozenset()
     """The members of the ordered generation."""
     cause: Cause = Cause.START
     replicas: tuple[Replica, ...] = ()
@@ -226,7 +226,7 @@ class ElasticRun:
     counted: UnixTime = 0.0
     consumed: int | None = None
     """The samples of all ranks when its phase began."""
-    alone: str = ""
+    why_no_coordinator: str = ""
     """Why it has no coordinator, by its agent's last report; empty if it has one, or none was reported missing."""
     steerable: bool = True
     """Whether its program asks whether to save, or may be stopped at any time; otherwise the run does not grow."""

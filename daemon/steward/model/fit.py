@@ -17,7 +17,7 @@ class Question:
     job: JobId
     nodes: int = 0
     without: frozenset[NodeName] = frozenset()
-    through: str = ""
+    reservation: str = ""
 
 
 class FitState(Enum):

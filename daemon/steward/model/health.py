@@ -149,19 +149,19 @@ class TrialState(Enum):
 class Trial:
     """The trial of one version (content digest) of one check. Times are Unix seconds.
 
-    `enough` is when enough nodes first had results, `usual` the share of nodes on which its previous version failed
-    (None: there was none). `tried` and `failed` are the nodes with results, and with bad results, during the trial;
-    `text` is its standing for people, with the arithmetic.
+    `enough_at` is when enough nodes first had results, `previous_share` the share of nodes on which its previous
+    version failed (None: there was none). `nodes_tried` and `nodes_failed` are the nodes with results, and with bad
+    results, during the trial; `text` is its standing for people, with the arithmetic.
     """
 
     check: str
     version: str
     since: UnixTime
     state: TrialState = TrialState.RUNNING
-    enough: UnixTime | None = None
-    usual: float | None = None
-    tried: frozenset[NodeName] = frozenset()
-    failed: frozenset[NodeName] = frozenset()
+    enough_at: UnixTime | None = None
+    previous_share: float | None = None
+    nodes_tried: frozenset[NodeName] = frozenset()
+    nodes_failed: frozenset[NodeName] = frozenset()
     share: float | None = None
     """The share of nodes on which it failed (0 to 1) when its trial was decided."""
     text: str = ""

@@ -80,7 +80,7 @@ class Run:
     stepped: UnixTime | None = None
     checkpoint_step: int | None = None
     checkpointed: UnixTime | None = None
-    told: UnixTime = 0.0
+    progress_at: UnixTime = 0.0
     """When its progress was last noted."""
     pauses: tuple[Pause, ...] = ()
 

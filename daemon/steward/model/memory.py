@@ -23,24 +23,24 @@ from steward.model.unix_time import UnixTime
 class Incident:
     """A shared cause of faults on many nodes: until the incident is over, no action on any of these nodes.
 
-    `easing` is since when fewer nodes than the limit are away.
+    `below_limit_since` is since when fewer nodes than the limit are away.
 
-    In an incident of silent agents `waits` are the `nodes` whose fate is unknown, `gone` those that were reported as
-    gone or taken away, and `back` is when an agent of `waits` last came back.
+    In an incident of silent agents `fate_unknown` are those of the `nodes`, `known_gone` those that were reported as
+    gone or taken away, and `heard_again_at` is when an agent of `fate_unknown` last came back.
 
-    In an incident of nodes that Slurm itself took out `tried` is when one of them was last examined in vain.
+    In an incident of nodes that Slurm itself took out `scouted_at` is when one of them was last examined in vain.
     """
 
     kind: str
     since: UnixTime
     nodes: frozenset[NodeName]
     text: str
-    easing: UnixTime | None = None
+    below_limit_since: UnixTime | None = None
     over: UnixTime | None = None
-    waits: frozenset[NodeName] = frozenset()
-    gone: frozenset[NodeName] = frozenset()
-    back: UnixTime | None = None
-    tried: UnixTime | None = None
+    fate_unknown: frozenset[NodeName] = frozenset()
+    known_gone: frozenset[NodeName] = frozenset()
+    heard_again_at: UnixTime | None = None
+    scouted_at: UnixTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Breaker:
     (Unix s) has ended well; `trial` is that repair.
 
     Scope `bringup:NAME`: no instance is requested for the group until a person resets the breaker, or until the
-    instances are to be made by another recipe than `about` (`patience_s` is 0: no trial).
+    instances are to be made by another recipe than `recipe` (`patience_s` is 0: no trial).
     """
 
     scope: str
@@ -59,7 +59,7 @@ class Breaker:
     text: str
     patience_s: float = 1800.0
     trial: CaseId | None = None
-    about: str = ""
+    recipe: str = ""
 
     @property
     def next_try(self) -> float | None:
@@ -92,13 +92,13 @@ class NodeMemory:
     """When the node last came back from a planned absence."""
     lost_at: UnixTime | None = None
     """When the node was last found lost: its agent was gone, and a second source confirmed it."""
-    stops_from: UnixTime | None = None
+    shutdown_from: UnixTime | None = None
     """When its host began an orderly shutdown: the shutdown may have ended any job that ended on the node since."""
     reclaimed_from: UnixTime | None = None
     """When its provider first announced that it will reclaim the instance."""
     silent_since: UnixTime | None = None
     """Since when the node is lost and its slurmd does not answer."""
-    left_us: UnixTime | None = None
+    leave_announced: UnixTime | None = None
     """When its agent left after announcing that it was told to end (slurmd may restart at the same time); None once the
     agent is back."""
     suspected: UnixTime | None = None
@@ -108,7 +108,7 @@ class NodeMemory:
     """When an instance without a slot was last ended under this name: its record in Slurm is to be deleted."""
     excluded_by: Mapping[int, UnixTime] = field(default_factory=_none)
     """User -> when a job of that user was counted that excludes the node by name."""
-    hurt: Mapping[int, UnixTime] = field(default_factory=_none)
+    failed_launches: Mapping[int, UnixTime] = field(default_factory=_none)
     """Job -> when Slurm could not start it on the node, without saying why."""
 
 
@@ -137,12 +137,12 @@ class AskMemory:
 class Shown:
     """The nodes to which one of Steward's words was last written as their feature, and when (Unix s).
 
-    `undone`: how many times in a row another program had replaced this word by another of Steward's.
+    `times_undone`: how many times in a row another program had replaced this word by another of Steward's.
     """
 
     nodes: frozenset[NodeName]
     at: UnixTime
-    undone: int = 0
+    times_undone: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,11 +158,11 @@ class ClockChange:
 class HeadMemory:
     """When the head last repeated each of its regular looks (approximate). Times are Unix seconds."""
 
-    marks: UnixTime | None = None
+    looked_at_marks: UnixTime | None = None
     """Last look at Steward's marks on nodes."""
-    marks_steady: UnixTime = 0.0
+    marks_steady_since: UnixTime = 0.0
     """Since when the head looks at the marks without a gap."""
-    ends: UnixTime | None = None
+    looked_at_ends: UnixTime | None = None
     """Last look into the end of a job; None while no job needs one."""
     shown: Mapping[str, Shown] = field(default_factory=_none)
     """Word -> the nodes that show the word as their feature."""

@@ -56,11 +56,11 @@ class Message:
 class ChannelState:
     """The state of a channel that outlives a restart.
 
-    All events up to number `cursor` were taken. `told` maps a key to the time of its last message; `attempts` holds the
-    times of the tries within the last hour.
+    All events up to number `cursor` were taken. `sent_at` maps a key to the time of its last message; `attempts`
+    holds the times of the tries within the last hour.
     """
 
     cursor: int
     queue: tuple[Message, ...] = ()
-    told: Mapping[str, UnixTime] = field(default_factory=lambda: MappingProxyType({}))
+    sent_at: Mapping[str, UnixTime] = field(default_factory=lambda: MappingProxyType({}))
     attempts: tuple[UnixTime, ...] = ()

@@ -185,7 +185,16 @@ class SlotBook(Kept[NodeName, SlotRecord]):
 
 
 _EMPTY = NodeMemory()
-_EXPIRING = ("back_at", "lost_at", "stops_from", "reclaimed_from", "silent_since", "left_at", "left_us", "suspected")
+_EXPIRING = (
+    "back_at",
+    "lost_at",
+    "shutdown_from",
+    "reclaimed_from",
+    "silent_since",
+    "left_at",
+    "leave_announced",
+    "suspected",
+)
 """The fields of a node's memory whose times expire."""
 _EXPIRING_IF_UNKNOWN = (*_EXPIRING, "away_since")
 """The times that expire for a node that Slurm no longer knows."""
@@ -230,7 +239,7 @@ class NodeBook(Kept[NodeName, NodeMemory]):
 
 def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
     yield from mem.excluded_by.values()
-    yield from mem.hurt.values()
+    yield from mem.failed_launches.values()
     for what in _EXPIRING if is_there else _EXPIRING_IF_UNKNOWN:
         at: float | None = getattr(mem, what)
         if at is not None:
@@ -242,8 +251,8 @@ def _without_old_times(mem: NodeMemory, since: float, *, is_there: bool) -> dict
     told = {what: getattr(mem, what) for what in (_EXPIRING if is_there else _EXPIRING_IF_UNKNOWN)}
     young = {what: at if at is not None and at > since else None for what, at in told.items()}
     excluded_by = {user: at for user, at in mem.excluded_by.items() if at > since}
-    hurt = {job: at for job, at in mem.hurt.items() if at > since}
-    return {**young, "excluded_by": MappingProxyType(excluded_by), "hurt": MappingProxyType(hurt)}
+    hurt = {job: at for job, at in mem.failed_launches.items() if at > since}
+    return {**young, "excluded_by": MappingProxyType(excluded_by), "failed_launches": MappingProxyType(hurt)}
 
 
 class DeepBook(Kept[str, DeepRun]):

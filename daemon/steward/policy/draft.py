@@ -43,19 +43,19 @@ class Found:
 
     companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = field(default_factory=dict)
     """`nodes_failing_other_users`, by its arguments."""
-    reach: tuple[int, int] | None = None
-    """How many nodes the head reaches, and how many not: `reach`."""
+    count_reached: tuple[int, int] | None = None
+    """How many nodes the head reaches, and how many not: `count_reached`."""
     cleaning: frozenset[NodeName] | None = None
     """Nodes where lost runs of remembered jobs are completing: `has_jobs`."""
     jobs_needing_attention: frozenset[JobId] | None = None
     """Remembered jobs that were not at rest at the first call: `jobs_needing_attention`."""
     others: dict[str, Sequence[int]] = field(default_factory=dict)
     """Partition -> the priorities of waiting jobs, ahead of which a job that lost its place is put: `put_first`."""
-    settled: frozenset[NodeName] | None = None
+    idle_slots: frozenset[NodeName] | None = None
     """Nodes whose slots had nothing to do at the first call: `move_slots`."""
     standings: dict[NodeName, Any] = field(default_factory=dict)
     """Verdicts on nodes whose agent is not connected: `standing`."""
-    going: tuple[int, frozenset[NodeName]] = (0, frozenset())
+    leaving: tuple[int, frozenset[NodeName]] = (0, frozenset())
     """The number of actions so far, and the nodes that they take out of service: `leaving_service`."""
 
 
@@ -125,7 +125,7 @@ class Draft:
     ) -> None:
         """Open the memory for changes. `ground` is the cache kept from plan to plan; None: a new one."""
         self.ground = ground if ground is not None else FactCache()
-        self.ground.turn_to(seen)
+        self.ground.follow(seen)
         finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
         self.seen = with_unproven_findings_muted(
             seen, finding, memory.trials, canaries=want.health.canary_node_count > 0
@@ -230,7 +230,7 @@ class Draft:
         event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=told)
         self._events.append(event)
 
-    def tell_again(self, once: str) -> None:
+    def forget_told(self, once: str) -> None:
         """Let the event of this key be written again, because its cause is over."""
         self.noted.pop(once, None)
 

@@ -48,7 +48,7 @@ class Index(Generic[K, V, R]):
         self._having: dict[Hashable, set[K]] = {}
         self._stamps: dict[Hashable, object] = {}
         self._told: dict[K, R] = {}
-        self.keys_stamp, self.told_stamp = object(), object()
+        self.keys_stamp, self.facts_stamp = object(), object()
         """Stamps that are replaced by new objects at each change of the keys, and of the facts."""
 
     def follow(self, records: Mapping[K, V]) -> None:
@@ -82,7 +82,7 @@ class Index(Generic[K, V, R]):
         return [trait for trait in self._having if isinstance(trait, kind)]
 
     @property
-    def told(self) -> Mapping[K, R]:
+    def facts(self) -> Mapping[K, R]:
         """Return key -> the fact of its record. Do not keep the mapping: the next picture changes it."""
         return self._told
 
@@ -100,7 +100,7 @@ class Index(Generic[K, V, R]):
             self._shared.clear()
         self._traits_of[key] = self._shared.setdefault(traits, traits)
         if told != self._told.get(key):
-            self.told_stamp = object()
+            self.facts_stamp = object()
             self._told.pop(key, None)
             if told is not None:
                 self._told[key] = told
@@ -133,7 +133,7 @@ class FactCache:
         self._jobs: Index[JobId, Job, None] = Index(traits_of_job)
         self._made: dict[Callable[..., object], tuple[tuple[object, ...], Any]] = {}
 
-    def turn_to(self, seen: Observed) -> None:
+    def follow(self, seen: Observed) -> None:
         """Take the next picture. Facts are worked out only when they are asked for."""
         self._seen = seen
 

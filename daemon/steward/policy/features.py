@@ -55,7 +55,7 @@ def keep_features(draft: Draft) -> None:
 
 def _is_left_to_another(draft: Draft) -> bool:
     """Return whether the features are left to another head for a while."""
-    until = max((one.at + PEACE_S for one in draft.head.shown.values() if one.undone >= FIGHT), default=draft.now)
+    until = max((one.at + PEACE_S for one in draft.head.shown.values() if one.times_undone >= FIGHT), default=draft.now)
     draft.wake(until)
     return draft.now < until
 
@@ -64,8 +64,8 @@ def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
     """Note what was written; if another head keeps overwriting it, say so, and pause if no agent is heard here."""
     before = draft.head.shown.get(word)
     others = _overwritten(word, names, before, draft) if before is not None else frozenset()
-    undone = before.undone + 1 if before is not None and others else 0
-    now = Shown(nodes=names, at=draft.now, undone=undone)
+    undone = before.times_undone + 1 if before is not None and others else 0
+    now = Shown(nodes=names, at=draft.now, times_undone=undone)
     draft.head = replace(draft.head, shown=MappingProxyType({**draft.head.shown, word: now}))
     if undone < FIGHT:
         return

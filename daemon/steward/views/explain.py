@@ -449,7 +449,7 @@ def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:
     """Return why those nodes of the job that fell silent with many others are not judged yet."""
     incident = open_silence(draft)
-    silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
+    silent = sorted(incident.fate_unknown & job.nodes) if incident is not None and job is not None else []
     return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
 
 

@@ -228,15 +228,15 @@ def _has(run: ElasticRun) -> str:
             return f"forms with the {run.base} nodes of its base"
         case RunPhase.REFORMING:
             return f"forms with {len(run.members)} nodes"
-        case RunPhase.DRAINING if run.to:
-            return f"has {len(run.members)} nodes and goes to {len(run.to)}"
+        case RunPhase.DRAINING if run.ordered_members:
+            return f"has {len(run.members)} nodes and goes to {len(run.ordered_members)}"
         case _:
             return f"has {len(run.members)} nodes"
 
 
 def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
-    if run.alone:
-        return f"The run stays at its size: it has no coordinator ({run.alone})."
+    if run.why_no_coordinator:
+        return f"The run stays at its size: it has no coordinator ({run.why_no_coordinator})."
     if run.phase is RunPhase.WAITING:
         return (
             "The run waits for its first step with all nodes of its base. It stays at their number where its processes "

@@ -281,7 +281,7 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
     """Return why a job that no eviction could help has no nodes."""
     places = turn.room.places if turn.room.knows_nodes and unit.options else None
     wish = places.wish(unit, unit.options[0]) if places is not None else None
-    return _PROMISED if places is not None and wish is not None and places.had(wish) else _NO_NODES
+    return _PROMISED if places is not None and wish is not None and places.had_room_at_first(wish) else _NO_NODES
 
 
 def _first(first: FirstJob, draft: Draft) -> str:

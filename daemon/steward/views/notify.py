@@ -170,9 +170,9 @@ def with_events(
         cursor = max(cursor, number)
         if is_wanted(event, rule, group_of):
             _queue(queue, number, event, state, rule, now)
-    told = {key: at for key, at in state.told.items() if now < at + rule.window_s}
+    told = {key: at for key, at in state.sent_at.items() if now < at + rule.window_s}
     attempts = tuple(at for at in state.attempts if now < at + HOUR_S)
-    return replace(state, cursor=cursor, queue=tuple(_bounded(queue)), told=told, attempts=attempts)
+    return replace(state, cursor=cursor, queue=tuple(_bounded(queue)), sent_at=told, attempts=attempts)
 
 
 def _queue(queue: list[Message], number: int, event: Event, state: ChannelState, rule: ChannelRule, now: float) -> None:
@@ -183,7 +183,7 @@ def _queue(queue: list[Message], number: int, event: Event, state: ChannelState,
             level = _highest((waiting.level, event.level))
             queue[place] = replace(waiting, last=event, level=level, count=waiting.count + 1)
             return
-    told = state.told.get(key)
+    told = state.sent_at.get(key)
     begins = now if told is None or now >= told + rule.window_s else told + rule.window_s
     queue.append(Message(number=number, key=key, last=event, level=event.level, since=event.at, not_before=begins))
 
@@ -239,7 +239,7 @@ def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
     return replace(
         _with(state, replace(message, trying=True)),
         attempts=(*state.attempts, now),
-        told={**state.told, message.key: now},
+        sent_at={**state.sent_at, message.key: now},
     )
 
 

@@ -249,7 +249,9 @@ def _is_elastic_busy(run: ElasticRun, now: float) -> bool:
 
 def _is_silence_new(memory: Memory, now: float) -> bool:
     """Return whether many agents fell silent lately, for which the provider may know a reason."""
-    return any(one.waits and one.over is None and one.since > now - _NEW_SILENCE_S for one in memory.incidents.values())
+    return any(
+        one.fate_unknown and one.over is None and one.since > now - _NEW_SILENCE_S for one in memory.incidents.values()
+    )
 
 
 def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:

@@ -39,7 +39,7 @@ class Calm:
         self._monotonic = monotonic
         self._told: dict[_Subject, _Repeats] = {}
 
-    def let(self, events: Iterable[Event]) -> list[Event]:
+    def filter_events(self, events: Iterable[Event]) -> list[Event]:
         """Return the events to write: those that pass, and the newest left-out event of each subject that is due."""
         now = self._monotonic()
         found = [event for event in events if self._is_let(event, now)]

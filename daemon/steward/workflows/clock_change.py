@@ -83,7 +83,7 @@ def _is_time(hint: Any) -> bool:
 def last_stamp(memory: Memory) -> float:
     """Return the latest time that the memory noted (Unix s); 0 if it noted none."""
     # Only times of this host count: agents' clocks may be ahead.
-    looks = (memory.looked, memory.head.marks or 0.0, memory.head.ends or 0.0)
+    looks = (memory.looked, memory.head.looked_at_marks or 0.0, memory.head.looked_at_ends or 0.0)
     notes = (*memory.asked.values(), *memory.noted.values(), *looks, *(ask.at for ask in memory.asks.values()))
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
     jobs = [job.started or 0.0 for job in memory.jobs.values()]

@@ -56,7 +56,7 @@ class Decided(Generic[T]):
     """A result of `think`, and the picture that it was made from."""
 
     seen: Observed
-    thought: T
+    result: T
 
 
 def decide(
@@ -74,15 +74,15 @@ def decide(
     for number in range(ROUNDS + 1):
         seen, thought = _answered(think, plan_of, seen, ask)
         if seen.slurm is not Freshness.FRESH:
-            return Decided(seen=seen, thought=thought)
+            return Decided(seen=seen, result=thought)
         plan = plan_of(thought)
         confirmed = reader.confirm(seen, subject_of(plan.actions, seen) | subjects_of_events(plan.events))
         if confirmed.same:
-            return Decided(seen=confirmed.seen, thought=thought)
+            return Decided(seen=confirmed.seen, result=thought)
         seen = reader.confirm_all(confirmed.seen) if number == ROUNDS - 1 else confirmed.seen
         _log_next_plan(plan.actions, seen)
     seen = replace(seen, slurm=Freshness.OLD)
-    return Decided(seen=seen, thought=think(seen))
+    return Decided(seen=seen, result=think(seen))
 
 
 def _answered(

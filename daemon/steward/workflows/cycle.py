@@ -111,7 +111,7 @@ class Parts:
     notifier: Notifier
     want: Desired
     sweeps: Sweeps
-    told: deque[Event]
+    new_events: deque[Event]
     """Events from outside a plan (about agents' connections); stored with the next commit."""
 
 
@@ -246,7 +246,7 @@ class Cycle:
         self._parts.notifier.ready()
         if self._is_told or lasted_s >= _TELL_S:
             text = f"the head decides again; nothing was decided for {lasted_s:.0f} s: {self._failing.why}"
-            self._parts.told.append(Event(at=now, kind="head.decides", text=text, level=Level.WARNING))
+            self._parts.new_events.append(Event(at=now, kind="head.decides", text=text, level=Level.WARNING))
         self._is_told = False
 
     def _turn(self, rung: float | None) -> Snapshot:
@@ -264,7 +264,7 @@ class Cycle:
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
         decided = decide(partial(self._think, before), _plan_of, seen, parts.observer, parts.observer.answer)
-        seen, (plan, ordered) = decided.seen, decided.thought
+        seen, (plan, ordered) = decided.seen, decided.result
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
         number = self.latest.number + 1 if self.latest else 1
@@ -304,13 +304,13 @@ class Cycle:
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
         """Write memory, intents and events, if there is anything new: a quiet cluster costs no disk writes."""
-        told = [self._parts.told.popleft() for _ in range(len(self._parts.told))]
+        told = [self._parts.new_events.popleft() for _ in range(len(self._parts.new_events))]
         events = [*told, *ordered, *plan.events]
         if plan.actions or events or plan.memory != before:
             try:
                 self._parts.journal.begin(plan.memory, plan.actions, events)
             except Exception:
-                self._parts.told.extendleft(reversed(told))
+                self._parts.new_events.extendleft(reversed(told))
                 raise
         self._memory = plan.memory
 

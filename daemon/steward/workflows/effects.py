@@ -311,7 +311,7 @@ def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
     for one in call.of(ProbeNode):
         if one.peers and one.node in addresses:
             to.agents.have_looked_at(one.node, addresses[one.node], one.peers)
-    to.witness.look_at_all(addresses, to.agents.saw)
+    to.witness.look_at_all(addresses, to.agents.keep_witness)
 
 
 def _look_at_alarms(to: Ports, action: LookAtAlarms, call: Call) -> None:

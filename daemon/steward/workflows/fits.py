@@ -44,7 +44,7 @@ class Answers:
                 fit.state.value,
                 extra={
                     "without": fold(question.without),
-                    "through": question.through,
+                    "through": question.reservation,
                     "missing": fit.missing,
                     "nodes": fold(fit.nodes),
                 },

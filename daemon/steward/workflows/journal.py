@@ -116,7 +116,7 @@ class Journal:
         """Write memory, intents and events in one transaction. Raises Retryable; then no action may be carried out."""
         if self._must_flush(actions):
             self.flush()
-        events = self._calm.let(events)
+        events = self._calm.filter_events(events)
         self._store.commit(memory, actions, events)
         for event in events:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))

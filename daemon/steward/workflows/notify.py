@@ -122,7 +122,7 @@ class ChannelWorker:
         """Return the channel's state from the store; a new channel begins with events from now on."""
         found = self._store.channel(self.channel.rule.name)
         if found is not None:
-            stamp = max((*found.attempts, *found.told.values()), default=0.0)
+            stamp = max((*found.attempts, *found.sent_at.values()), default=0.0)
             return self._resumed(since_stamp(found, stamp, self._clock.now()))
         last = self._store.events(limit=1)
         return ChannelState(cursor=last[-1][0] if last else 0)

@@ -52,7 +52,7 @@ class Patience:
     - `partitions_seldom`: while partitions only show slurmctld's last start and the limits of jobs
     - `close`: a record that was read this shortly before the turn, and after the request for it, is not read again; a
       change of Slurm reads its record once more right before the write
-    - `dear`: a sweep that costs more is put off during a recovery
+    - `costly`: a sweep that costs more is put off during a recovery
     """
 
     usual: float = 11.0
@@ -65,7 +65,7 @@ class Patience:
     reservations: float = 60.0
     reservations_busy: float = 1.0
     close: float = 0.3
-    dear: float = 0.05
+    costly: float = 0.05
     sweep: Pace = field(default_factory=Pace)
     sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=BUSY_SHARE))
 
@@ -168,7 +168,7 @@ class Records:
         recent = now - self._patience.sweep_busy.every(self.jobs.cost_s)
         if about.unseen:
             jobs_since = recent if jobs_since is None else max(jobs_since, recent)
-        if about.lost and self.jobs.cost_s <= self._patience.dear:
+        if about.lost and self.jobs.cost_s <= self._patience.costly:
             jobs_since = max(jobs_since or 0.0, about.lost)
         new = {id: at for id, at in about.new.items() if id not in about.asked.jobs | about.open.jobs}
         nodes = self._narrowed(self.nodes, about.asked.nodes, about.open.nodes, self._touched_nodes, now)
@@ -210,7 +210,7 @@ class Records:
         """Return when the next sweep is due (Unix s)."""
         swept, cost_s = book.page.times.swept, book.cost_s
         due = swept + pace.every(cost_s)
-        if self._hurried_since is None or cost_s <= self._patience.dear:
+        if self._hurried_since is None or cost_s <= self._patience.costly:
             return due
         # When a repair begins, the pace quickens, and a sweep is late at once. It waits for the end of the hurry all
         # the same, but not longer than the quiet pace allows.

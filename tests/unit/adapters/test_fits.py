@@ -12,7 +12,7 @@ from steward.model.fit import UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId, NodeName
 
 N1, N2 = NodeName("n1"), NodeName("n2")
-Q = Question(job=JobId(7), nodes=2, without=frozenset({N1, N2}), through="steward-keep-7")
+Q = Question(job=JobId(7), nodes=2, without=frozenset({N1, N2}), reservation="steward-keep-7")
 
 
 def program(tmp_path: Path, body: str) -> Sequence[str]:
@@ -85,5 +85,5 @@ def test_a_program_that_cannot_run_is_no_answer(tmp_path: Path) -> None:
 
 def test_unknown_words_of_slurm_are_no_reservation(tmp_path: Path) -> None:
     with closing(FitAsker(argv=program(tmp_path, "print('fits now 0 - n1')"))) as asker:
-        assert asker.ask(Question(job=JobId(7), through="a b")) == UNKNOWN
+        assert asker.ask(Question(job=JobId(7), reservation="a b")) == UNKNOWN
     assert fit_of("fits unknown 0 - -\n", 1.0) == Fit(state=FitState.UNKNOWN, at=1.0)

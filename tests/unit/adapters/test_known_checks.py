@@ -32,7 +32,7 @@ def test_the_file_means_the_same_to_the_head_and_to_an_agent(table: str, tmp_pat
     file = a_file(tmp_path, f"[{table}]\npercent = 90\nmode = 'drain'\n[checks.disk]\npaths = ['/a']")
     limits = limits_of(load(file, {}).checks)
     assert limits == load_agent(file, {}).checks
-    assert limits.said == {"os.pids.percent": 90.0, "disk.paths": ("/a",)}
+    assert limits.values == {"os.pids.percent": 90.0, "disk.paths": ("/a",)}
     assert limits.modes == {"os.pids": "drain"}
 
 

@@ -60,7 +60,7 @@ def test_values_are_read_with_their_types() -> None:
     )
     assert config.head_address == ("h", 1)
     assert (config.agent.check_interval_s, config.agent.kernel_log) == (2.0, Path("/tmp/log"))
-    assert config.checks.said == {"disk.paths": ("/a",), "disk.full_percent": 95}
+    assert config.checks.values == {"disk.paths": ("/a",), "disk.full_percent": 95}
     assert config.checks.modes == {"site.x": "drain"}
     assert config.cluster.munge_socket == Path("/run/m")
 

@@ -99,7 +99,7 @@ def test_where_a_script_writes_to_is_its_users_to_say(scene: Scene) -> None:
         assert await scene.desk.serve(LOG, 1000) == b"steward/1 ok\n"
 
     run(story)
-    assert scene.opted.out_of(JobId(12), 1000).path == "/home/a/12.out"
+    assert scene.opted.output_of(JobId(12), 1000).path == "/home/a/12.out"
 
 
 def test_an_ask_carries_what_the_jobs_output_shows_and_whether_it_can_run_again(scene: Scene) -> None:

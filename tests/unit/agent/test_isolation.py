@@ -47,9 +47,9 @@ def test_of_anothers_job_nothing_is_taken(scene: Scene, line: OptedLine | AskLin
     async def story() -> None:
         await scene.desk.serve(OPTED, 0)
         await scene.desk.serve(LOG, OPTED.uid)
-        before = (scene.opted.all(), scene.opted.out_of(THEIR, OPTED.uid), list(scene.head.told))
+        before = (scene.opted.all(), scene.opted.output_of(THEIR, OPTED.uid), list(scene.head.told))
         assert await scene.desk.serve(line, OTHER) is None
-        assert (scene.opted.all(), scene.opted.out_of(THEIR, OPTED.uid), scene.head.told) == before
+        assert (scene.opted.all(), scene.opted.output_of(THEIR, OPTED.uid), scene.head.told) == before
         assert scene.desk.frames() == ()
 
     run(story)
@@ -64,10 +64,10 @@ def test_who_called_the_job_his_before_it_began_loses_it_to_its_owner(scene: Sce
         assert await scene.desk.serve(LOG, OPTED.uid) is not None
 
     run(story)
-    known = scene.opted.of(THEIR)
+    known = scene.opted.claim_on(THEIR)
     assert known is not None
     assert known.uid == OPTED.uid
-    assert scene.opted.out_of(THEIR, OPTED.uid).path == LOG.out
+    assert scene.opted.output_of(THEIR, OPTED.uid).path == LOG.out
 
 
 @pytest.mark.parametrize("is_up", [True, False], ids=["Slurm answers", "Slurm is away"])
@@ -88,7 +88,7 @@ def test_who_called_the_job_his_before_it_began_keeps_its_owner_from_nothing(sce
     run(story)
     assert [one["uid"] for frame in scene.head.told if frame["t"] == "opted" for one in frame["opted"]] == [1001, 1000]
     assert OPTED.uid in [one.uid for one in scene.opted.all()]
-    assert scene.opted.out_of(THEIR, OPTED.uid).path == LOG.out
+    assert scene.opted.output_of(THEIR, OPTED.uid).path == LOG.out
     assert scene.read_for == [ASK.uid]
 
 
@@ -172,7 +172,7 @@ def test_a_user_who_tells_of_very_many_jobs_has_no_others_job_forgotten(scene: S
 
     run(story)
     assert len(scene.opted.all()) == MAX_OPTED
-    assert scene.opted.of(THEIR) is not None
+    assert scene.opted.claim_on(THEIR) is not None
 
 
 def test_an_ask_that_waits_is_its_owners_alone(scene: Scene) -> None:

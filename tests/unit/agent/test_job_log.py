@@ -46,7 +46,7 @@ class Bench:
     def run(self, restart: int) -> None:
         """A run begins, and its shim says where its output is and what is in it."""
         self.book.add(OptedIn(job=J7, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
-        self.book.note_out(J7, 1000, restart, Output("/home/me/out", len(self.files.text)))
+        self.book.note_output(J7, 1000, restart, Output("/home/me/out", len(self.files.text)))
 
     def signs(self, job: JobId = J7) -> list[str]:
         async def ask() -> list[str]:
@@ -94,7 +94,7 @@ def test_one_users_output_that_does_not_answer_hides_no_other_users(tmp_path: Pa
     bench, let_go = Bench(tmp_path), Event()
     bench.files.text, bench.files.hangs = "Bus error\n", {1001: let_go}
     bench.book.add(OptedIn(job=JobId(6), uid=1001, mode=ResumeMode.parse("1"), restart=0, at=1.0))
-    bench.book.note_out(JobId(6), 1001, 0, Output("/fuse/out", 0))
+    bench.book.note_output(JobId(6), 1001, 0, Output("/fuse/out", 0))
 
     async def story() -> list[str]:
         hung = asyncio.gather(*(bench.logs(JobId(6), 1001) for _ in range(8)), return_exceptions=True)

@@ -131,7 +131,7 @@ def test_a_signature_that_the_site_switched_off_says_nothing(tmp_path: Path) -> 
 
 
 def test_a_number_of_times_that_the_site_chose_counts(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, limits=Limits(said={"kernel_log.nvme_timeout.times": 1.0}))
+    scene = Scene(tmp_path, limits=Limits(values={"kernel_log.nvme_timeout.times": 1.0}))
 
     async def story() -> None:
         scene.write("nvme nvme1: I/O 12 QID 3 timeout, aborting")

@@ -157,30 +157,30 @@ def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Pat
 def test_where_a_script_writes_to_is_known_again_after_a_restart(path: Path) -> None:
     book = OptedBook(path)
     book.add(opted(7))
-    book.note_out(JobId(7), 1000, 0, Output("/home/a/é.out", 12))
-    assert OptedBook(path).out_of(JobId(7), 1000) == Output("/home/a/é.out", 12)
-    assert OptedBook(path).out_of(JobId(8), 1000) == Output()
+    book.note_output(JobId(7), 1000, 0, Output("/home/a/é.out", 12))
+    assert OptedBook(path).output_of(JobId(7), 1000) == Output("/home/a/é.out", 12)
+    assert OptedBook(path).output_of(JobId(8), 1000) == Output()
 
 
 def test_where_another_run_wrote_to_is_of_no_interest(path: Path) -> None:
     book = OptedBook(path)
     book.add(opted(7))
-    book.note_out(JobId(7), 1000, 3, Output("/home/a/other.out"))
-    assert book.out_of(JobId(7), 1000) == Output()
-    book.note_out(JobId(7), 1000, 0, Output("/home/a/first.out"))
+    book.note_output(JobId(7), 1000, 3, Output("/home/a/other.out"))
+    assert book.output_of(JobId(7), 1000) == Output()
+    book.note_output(JobId(7), 1000, 0, Output("/home/a/first.out"))
     book.add(replace(opted(7), restart=1))
-    assert book.out_of(JobId(7), 1000) == Output()
+    assert book.output_of(JobId(7), 1000) == Output()
 
 
 def test_whose_job_it_is_for_sure_is_known_again_after_a_restart(path: Path) -> None:
     book = OptedBook(path)
     book.add(replace(opted(7), uid=1001))
     book.add(opted(7))
-    assert not OptedBook(path).is_anothers(JobId(7), 1001), "each says so himself"
+    assert not OptedBook(path).is_owned_by_another(JobId(7), 1001), "each says so himself"
     book.add(opted(7), sure=True)
     again = OptedBook(path)
     assert again.all() == (opted(7),)
-    assert again.is_anothers(JobId(7), 1001)
+    assert again.is_owned_by_another(JobId(7), 1001)
 
 
 def test_what_slurm_says_of_whose_a_job_is_ends_a_dispute_and_what_it_does_not_know_stays(path: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_slurm_says_of_whose_a_job_is_ends_a_dispute_and_what_it_does_not_k
         book.add(replace(opted(job), uid=1001))
         book.add(opted(job, at=1.0))
     assert book.is_disputed(JobId(7))
-    book.settle({JobId(7): 1000, JobId(9): 1001})
+    book.confirm_owners({JobId(7): 1000, JobId(9): 1001})
     assert [one.uid for one in book.all() if one.job == 7] == [1000]
     assert [one.uid for one in book.all() if one.job == 8] == [1001, 1000]
     assert (book.is_disputed(JobId(7)), book.is_disputed(JobId(8))) == (False, True)
@@ -199,9 +199,9 @@ def test_of_a_job_that_several_call_theirs_one_word_counts_and_it_is_the_surest(
     book = OptedBook(path)
     book.add(replace(opted(7), uid=1001))
     book.add(opted(7, at=1.0))
-    assert [one.uid for one in book.that_count()] == [1001]
+    assert [one.uid for one in book.claims_that_count()] == [1001]
     book.add(opted(7, at=2.0), sure=True)
-    assert [one.uid for one in book.that_count()] == [1000]
+    assert [one.uid for one in book.claims_that_count()] == [1000]
 
 
 def test_a_young_word_of_another_than_slurm_says_is_forgotten(path: Path) -> None:

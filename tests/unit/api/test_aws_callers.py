@@ -39,8 +39,8 @@ def test_a_handler_is_told_who_asks_and_from_where(aws: AwsBench) -> None:
     aws.handlers["ListClusters"] = listen
     number = aws.boto().list_clusters()["ResponseMetadata"]["RequestId"]
     aws.client(uid=900).operate("ListClusters", {})
-    assert callers[0] == Caller(user="platform", way="sigv4", address="127.0.0.1", request=number)
-    assert callers[1].way == "munge"
+    assert callers[0] == Caller(user="platform", method="sigv4", address="127.0.0.1", request=number)
+    assert callers[1].method == "munge"
 
 
 def test_nobody_reads_without_proof(aws: AwsBench) -> None:

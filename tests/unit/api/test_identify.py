@@ -41,7 +41,7 @@ def refusal(request: Received, late_s: float = 0.0) -> Code:
 
 def test_what_botocore_signs_is_believed() -> None:
     identity = gate().identify(received(signed("DescribeCluster", BODY)))
-    assert (identity.user, identity.way, identity.read_only) == ("platform", "sigv4", False)
+    assert (identity.user, identity.method, identity.read_only) == ("platform", "sigv4", False)
 
 
 def test_a_key_that_may_only_read_says_so() -> None:

@@ -132,7 +132,9 @@ def a_hostile_site() -> tuple[Picture, list[Event]]:
         jobs=changed(memory.jobs, JobId(100), lambda old: replace(old, attempts=(attempt,))),
         incidents=changed(memory.incidents, "agents", lambda old: replace(old, text=HOSTILE)),
         breakers=changed(memory.breakers, "group:gpu", lambda old: replace(old, text=HOSTILE)),
-        elastic=changed(memory.elastic, run.id, lambda old: replace(old, why=HOSTILE, spec=HOSTILE, alone=HOSTILE)),
+        elastic=changed(
+            memory.elastic, run.id, lambda old: replace(old, why=HOSTILE, spec=HOSTILE, why_no_coordinator=HOSTILE)
+        ),
         quotas=changed(memory.quotas, "q-ml", lambda old: replace(old, description=HOSTILE, failure=HOSTILE)),
     )
     told = [Event(at=1.0, kind=HOSTILE, text=HOSTILE, node=n("n3"), job=JobId(100), case=case.id)]

@@ -76,7 +76,7 @@ def test_the_job_whose_memory_ran_out_is_named() -> None:
 
 def test_a_site_may_say_how_often_is_too_often() -> None:
     sign = with_limits(
-        said("nvme nvme1: I/O 12 QID 3 timeout, aborting"), Limits(said={"kernel_log.nvme_timeout.times": 7.0})
+        said("nvme nvme1: I/O 12 QID 3 timeout, aborting"), Limits(values={"kernel_log.nvme_timeout.times": 7.0})
     )
     assert sign.repeat is not None
     assert sign.repeat.times == 7

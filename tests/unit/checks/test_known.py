@@ -62,7 +62,7 @@ def test_the_tables_of_lines_and_files_speak_for_those_without_one_of_their_own(
 def test_the_dots_of_an_id_may_be_quoted_or_not(text: str) -> None:
     assert said(text) == ()
     limits = limits_of(tomllib.loads(text)["checks"])
-    assert (limits.modes, limits.said) == ({"ib.flap": "off"}, {"ib.flap.downs_per_hour": 9})
+    assert (limits.modes, limits.values) == ({"ib.flap": "off"}, {"ib.flap.downs_per_hour": 9})
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_a_number_may_be_said_for_some_nodes_only() -> None:
     """A site of unlike nodes has one settings file."""
     text = "[checks.gpu]\nexpected_count = {'gpu[1-8]' = 8, viz1 = 2}\n[checks.disk]\nfull_percent = 95"
     limits = limits_of(tomllib.loads(text)["checks"])
-    there = {node: limits.at(node).said.get("gpu.expected_count") for node in ("gpu7", "viz1", "cpu1")}
+    there = {node: limits.at(node).values.get("gpu.expected_count") for node in ("gpu7", "viz1", "cpu1")}
     assert there == {"gpu7": 8, "viz1": 2, "cpu1": None}
-    assert limits.at("cpu1").said["disk.full_percent"] == 95
+    assert limits.at("cpu1").values["disk.full_percent"] == 95
     assert known.in_force(tomllib.loads(text)["checks"])["gpu"]["expected_count"] == {"gpu[1-8]": 8, "viz1": 2}
 
 
@@ -152,7 +152,7 @@ def test_every_setting_can_be_said_and_its_default_is_right() -> None:
     said = {id: {key: value for key, value in table.items() if value is not None} for id, table in tables.items()}
     assert known.problems(said) == ()
     limits = limits_of(said)
-    assert set(known.SETTINGS) - {"gpu.expected_count"} == set(limits.said)
+    assert set(known.SETTINGS) - {"gpu.expected_count"} == set(limits.values)
     assert {id: known.modes(limits)[id] for id in known.OWN_MODES} == known.OWN_MODES
 
 

@@ -104,7 +104,7 @@ def raws_of(case: str) -> tuple[Raw, ...]:
 def judged(*cases: str, every_s: float = 60.0, limit: dict[str, float] | None = None) -> Judgement:
     """The verdict on the last case, after looks that brought those before it."""
     check = BY_ID[cases[-1].partition("/")[0]]
-    facts = dataclasses.replace(FACTS, limits=Limits(said={**NAMED.said, **(limit or {})}))
+    facts = dataclasses.replace(FACTS, limits=Limits(values={**NAMED.values, **(limit or {})}))
     begun = NOW - every_s * (len(cases) - 1)
     readings = tuple(
         Reading(at=begun + every_s * number, values=check.readings(raws_of(case)))

@@ -227,7 +227,7 @@ def test_hyperpods_pattern_is_a_save_too_and_no_end_of_the_training() -> None:
 
     for node in ("n1", "n2"):
         story.say(node, "noticed")
-        story.run.over(node, "done", story.now)
+        story.run.handle_end(node, "done", story.now)
         story.hear()
 
     assert story.shape() == ("forming", 2, ("n1", "n2", "n3"))
@@ -236,8 +236,8 @@ def test_hyperpods_pattern_is_a_save_too_and_no_end_of_the_training() -> None:
 def test_a_lost_node_and_the_failures_that_it_brings_are_one_smaller_round() -> None:
     story = Story().grown()
 
-    story.run.over("n1", "failed", story.now)
-    story.run.over("n2", "failed", story.now)
+    story.run.handle_end("n1", "failed", story.now)
+    story.run.handle_end("n2", "failed", story.now)
     story.run.lost("n4", story.now)
     story.pass_(LOST_S)
 
@@ -259,9 +259,9 @@ def test_a_node_lost_while_all_save_does_not_hold_up_the_others() -> None:
 def test_processes_that_fail_with_all_nodes_there_fail_as_they_would_without_us() -> None:
     story = Story().grown()
 
-    story.run.over("n2", "failed", story.now)
+    story.run.handle_end("n2", "failed", story.now)
     story.pass_(VERDICT_S)
-    story.run.over("n1", "failed", story.now)
+    story.run.handle_end("n1", "failed", story.now)
     story.hear()
 
     assert [line for line in story.told if "verdict" in line[1]][:1] == [("n2", {"verdict": "failed"})]
@@ -271,8 +271,8 @@ def test_processes_that_fail_with_all_nodes_there_fail_as_they_would_without_us(
 def test_processes_of_a_replica_that_fail_first_cost_the_run_that_replica_alone() -> None:
     story = Story().grown()
 
-    story.run.over("n3", "failed", story.now)
-    story.run.over("n1", "failed", story.now)  # its connection to n3 broke
+    story.run.handle_end("n3", "failed", story.now)
+    story.run.handle_end("n1", "failed", story.now)  # its connection to n3 broke
     story.pass_(VERDICT_S)
 
     assert ("n3", {"leave": True}) in story.told
@@ -286,7 +286,7 @@ def test_processes_of_a_replica_that_fail_first_cost_the_run_that_replica_alone(
 def test_a_training_that_is_done_ends() -> None:
     story = Story().grown()
     for node in ("n1", "n2", "n3", "n4"):
-        story.run.over(node, "done", story.now)
+        story.run.handle_end(node, "done", story.now)
     story.hear()
 
     assert story.run.state == "done"
@@ -301,13 +301,13 @@ def test_a_training_is_done_when_the_processes_of_its_last_node_are() -> None:
     """Others may write their part of the last checkpoint yet: their replica jobs must not be ended meanwhile."""
     story = Story().grown()
     for node in ("n1", "n2", "n3"):
-        story.run.over(node, "done", story.now)
+        story.run.handle_end(node, "done", story.now)
     story.run.notice("n4", story.now)
     story.hear()
     assert (verdicts(story), word_of(story.run)["state"]) == ([], "running")
     assert ("n4", {"leave": True}) not in story.told, "its processes end by themselves"
 
-    story.run.over("n4", "done", story.now)
+    story.run.handle_end("n4", "done", story.now)
     story.hear()
 
     assert verdicts(story) == [(node, "done") for node in ("n1", "n2", "n3", "n4")]
@@ -316,7 +316,7 @@ def test_a_training_is_done_when_the_processes_of_its_last_node_are() -> None:
 
 def test_a_node_that_is_lost_or_does_not_end_keeps_no_training_from_being_done() -> None:
     story = Story().grown()
-    story.run.over("n1", "done", story.now)
+    story.run.handle_end("n1", "done", story.now)
     story.run.lost("n4", story.now)
     story.pass_(FINISH_S - 1)
     assert verdicts(story) == []
@@ -324,8 +324,8 @@ def test_a_node_that_is_lost_or_does_not_end_keeps_no_training_from_being_done()
     story.pass_(1)
 
     assert verdicts(story) == [("n1", "done")]
-    story.run.over("n2", "done", story.now)
-    story.run.over("n3", "failed", story.now)
+    story.run.handle_end("n2", "done", story.now)
+    story.run.handle_end("n3", "failed", story.now)
     story.hear()
     assert word_of(story.run)["state"] == "ended"
     assert verdicts(story)[-1] == ("n3", "failed")
@@ -334,7 +334,7 @@ def test_a_node_that_is_lost_or_does_not_end_keeps_no_training_from_being_done()
 def test_a_new_coordinator_waits_for_those_who_come_back_before_the_training_is_done() -> None:
     story = begun_anew(Story().grown())
     come_back(story, "n1")
-    story.run.over("n1", "done", story.now)
+    story.run.handle_end("n1", "done", story.now)
     story.hear()
     assert word_of(story.run)["state"] == "running"
 
@@ -348,7 +348,7 @@ def test_a_second_training_of_the_same_script_is_the_bases_alone() -> None:
     """A replica's script runs its first training again, from its beginning: it must not take part in this one."""
     story = Story().grown()
     for node in ("n1", "n2", "n3", "n4"):
-        story.run.over(node, "done", story.now)
+        story.run.handle_end(node, "done", story.now)
     for node in ("n1", "n2", "n3", "n4"):
         story.run.lost(node, story.now)
     story.hear()
@@ -369,7 +369,7 @@ def test_a_second_training_of_the_same_script_is_the_bases_alone() -> None:
 def test_another_training_begins_though_a_replica_has_not_ended_the_one_before(how: str) -> None:
     story = Story().grown()
     for node in ("n1", "n2", "n4"):
-        story.run.over(node, how, story.now)
+        story.run.handle_end(node, how, story.now)
     story.pass_(FINISH_S)
     assert ("n1", {"verdict": how}) in story.told
     for node in ("n1", "n2", "n4"):
@@ -388,7 +388,7 @@ def test_ranks_that_saved_do_not_wait_for_a_size_that_does_not_come() -> None:
     story = Story().grown()
     story.order("n1", "n2")
     story.save("n1", "n3")
-    story.run.over("n2", "failed", story.now)
+    story.run.handle_end("n2", "failed", story.now)
     story.pass_(VERDICT_S)
     assert ("n2", {"verdict": "failed"}) in story.told
     assert [node for node, line in story.told if "fail" in line] == ["n1", "n3"]
@@ -411,7 +411,7 @@ def test_who_waits_to_be_let_in_when_the_training_is_done_goes() -> None:
     story.say("n1", "step")
     story.come("n3", role="replica")
 
-    story.run.over("n1", "done", story.now)
+    story.run.handle_end("n1", "done", story.now)
     story.hear()
 
     assert ("n3", {"leave": True}) in story.told
@@ -499,7 +499,7 @@ def come_back(story: Story, *nodes: str, leaves: bool = False) -> None:
     generation, members = story.run.generation, story.run.members
     for node in nodes:
         is_base = node in ("n1", "n2")
-        peer = Peer(node=node, is_base=is_base, is_first=node == "n1", generation=generation, leaves=leaves)
+        peer = Peer(node=node, is_base=is_base, is_first=node == "n1", generation=generation, is_leaving=leaves)
         story.run.join(peer, members, story.now)
         story.hear()
 
@@ -508,7 +508,7 @@ def test_failures_that_a_new_coordinator_hears_of_before_it_knows_who_is_lost_en
     story = begun_anew(Story().grown())
     come_back(story, "n1", "n2", "n3")
     for node in ("n1", "n2", "n3"):  # their connections to n4 broke
-        story.run.over(node, "failed", story.now)
+        story.run.handle_end(node, "failed", story.now)
 
     for _ in range(20):
         story.pass_(1)
@@ -535,7 +535,7 @@ def test_a_coordinator_that_dies_while_nodes_are_gathered_loses_none_of_them() -
     story = Story().grown()
     story.stuck |= {"n1", "n2"}
     story.order("n1", "n2", "n3", "n4", generation=3, grace_s=0)
-    assert [node for node, peer in story.run.peers.items() if peer.waits] == ["n3", "n4"]
+    assert [node for node, peer in story.run.peers.items() if peer.is_waiting] == ["n3", "n4"]
     story.stuck.clear()
 
     was, again = story.run, begun_anew(story)
@@ -567,7 +567,7 @@ def test_a_save_that_was_asked_for_by_a_coordinator_that_died_is_no_end_of_the_t
     for node in ("n1", "n2", "n3", "n4"):
         come_back(story, node)
         story.say(node, "noticed")
-        story.run.over(node, "done", story.now)
+        story.run.handle_end(node, "done", story.now)
         story.hear()
 
     assert story.shape() == ("forming", 3, ("n1", "n2", "n3", "n4"))

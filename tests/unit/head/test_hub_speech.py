@@ -119,7 +119,7 @@ def test_an_agent_is_asked_about_another_node_and_its_word_is_kept_with_that_nod
             channel, _ = await bench.connect()
             await bench.until_connected()
             n9 = NodeName("n9")
-            bench.hub.saw({n9: WitnessSeen(result=Witness.SILENT, at=1.0)})
+            bench.hub.keep_witness({n9: WitnessSeen(result=Witness.SILENT, at=1.0)})
             bench.hub.have_looked_at(n9, Address(host="10.0.0.9", port=6818), frozenset({N1, NodeName("n8")}))
             assert look_of(await channel.receive()) == LookOrder(node=n9, address="10.0.0.9", port=6818)
             await channel.send(looked_frame(n9, Witness.REFUSED))
@@ -275,7 +275,7 @@ def test_what_a_witness_saw_is_kept_also_of_a_node_without_an_agent() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             seen = WitnessSeen(result=Witness.SILENT, at=1.0)
-            bench.hub.saw({N1: seen})
+            bench.hub.keep_witness({N1: seen})
             assert bench.view().witness == seen
             assert not bench.view().connected
             assert bench.rings == 1

@@ -104,7 +104,7 @@ def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_l
     form_a_generation(agent, coordinator)
     coordinator.say(leave=True)
     coordinator.say(verdict="done")
-    wait_until("both are heard", lambda: agent.leave and agent.verdict, FACT_S)
+    wait_until("both are heard", lambda: agent.must_leave and agent.verdict, FACT_S)
 
     assert agent.ended("done") == "done"
 
@@ -301,5 +301,5 @@ def test_what_a_training_says_is_heard_also_where_no_coordinator_answers(
     more = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 8
     for step in range(min(more, elastic_link._MAX_WORDS)):
         elastic.saved(step)
-    wait_until("all of it is heard", lambda: len(agent.words) == min(more, elastic_link._MAX_WORDS), FACT_S)
+    wait_until("all of it is heard", lambda: len(agent.messages) == min(more, elastic_link._MAX_WORDS), FACT_S)
     agent.close()

@@ -233,7 +233,7 @@ def test_a_script_that_never_began_is_brought_back_once_without_its_node() -> No
     first = unbegun(ran(a_cluster(), 7, "n2"), "n2")
     (attempt,) = first.memory.jobs[JobId(7)].attempts
     assert (attempt.culprits, attempt.is_requeue, text in attempt.why.evidence) == (names("n2"), True, True)
-    assert JobId(7) in first.memory.nodes[n("n2")].hurt
+    assert JobId(7) in first.memory.nodes[n("n2")].failed_launches
     again = goes_on(first.requeued().see(asks=()).then(1.0), 7, "n3", 1)
     second = unbegun(again, "n3", 1)
     assert second.memory.jobs[JobId(7)].attempts[-1].why.rule == "resume.no_evidence"

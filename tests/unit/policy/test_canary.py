@@ -82,7 +82,7 @@ def test_a_node_where_it_was_skipped_says_nothing_of_it() -> None:
     picture = versions(a_site(), "v1")
     for name in list(picture.seen.nodes)[4:]:
         picture = picture.agent(name, passed=frozenset(), skipped=frozenset({CHECK}))
-    assert picture.then().memory.trials[f"{CHECK}@v1"].tried == {"n1", "n2", "n3", "n4"}
+    assert picture.then().memory.trials[f"{CHECK}@v1"].nodes_tried == {"n1", "n2", "n3", "n4"}
 
 
 def test_one_that_fails_too_often_goes_on_reporting_and_a_person_is_told() -> None:

@@ -57,7 +57,7 @@ def test_a_run_without_a_coordinator_is_told_of_once_until_its_base_begins_anew(
     world.picture = world.picture.change_job(RUN, restarts=1)
     world.word = replace(world.word, restart=1, alone="")
     world.go(20)
-    assert world.run.alone == ""
+    assert world.run.why_no_coordinator == ""
     assert world.submitted, "it has one again, and grows"
 
 

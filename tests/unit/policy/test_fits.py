@@ -56,7 +56,7 @@ def test_its_nodes_are_kept_where_the_idle_ones_cannot_serve_it() -> None:
 
 def test_slurm_is_asked_without_the_node_that_goes_down() -> None:
     (question, *_) = with_another_idle_node(full()).lost("n2").plan().questions
-    assert (question.job, question.nodes, question.without, question.through) == (J, 3, names("n2"), "")
+    assert (question.job, question.nodes, question.without, question.reservation) == (J, 3, names("n2"), "")
 
 
 def test_they_stay_kept_until_slurm_says_that_it_starts() -> None:
@@ -65,7 +65,7 @@ def test_they_stay_kept_until_slurm_says_that_it_starts() -> None:
     assert of(FreeNodes, answered(picture, says(NEVER))) == of(FreeNodes, answered(picture, says(LATER))) == []
     there = answered(picture, says(NOW))
     assert [type(a) for a in there.plan().actions if isinstance(a, FreeNodes | NudgeJob)] == [FreeNodes, NudgeJob]
-    assert all(question.through == NAME for question in there.seen.fits)
+    assert all(question.reservation == NAME for question in there.seen.fits)
 
 
 def test_slurm_may_find_places_where_no_node_is_idle() -> None:

@@ -252,7 +252,7 @@ def test_a_head_looks_often_while_it_looks_into_an_end_and_forgets_that_it_did_w
     assert is_busy(picture.memory, picture.now)
     over = picture.agent("n2", connected=True, lost_at=None).wait(310.0).then()
     assert not is_busy(over.memory, over.now)
-    assert over.memory.head.ends is None
+    assert over.memory.head.looked_at_ends is None
 
 
 def test_a_requeue_is_not_given_up_because_the_clock_was_set_forward() -> None:

@@ -250,4 +250,4 @@ def test_a_head_that_is_restarted_while_both_services_are_off_knows_that_the_age
     not_met = left.see(agents=views, agents_since=left.now).node("n2", responding=False)
     assert downed(not_met.after(new.want.repair.agents_grace_s + 30.0)) == [], "before its port is looked at"
     back = late.agent("n2", incarnation=left.seen.agents[n("n2")].incarnation, connected=True).then(1.0)
-    assert back.memory.nodes.get(n("n2"), NodeMemory()).left_us is None
+    assert back.memory.nodes.get(n("n2"), NodeMemory()).leave_announced is None

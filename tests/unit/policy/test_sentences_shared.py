@@ -504,7 +504,7 @@ ELASTIC: list[Row] = [
 def draining(count: int) -> str:
     world = a_world()
     to = frozenset(sorted(world.run.members)[:count])
-    run = replace(world.run, phase=RunPhase.DRAINING, to=to, cause=Cause.RECLAIMED)
+    run = replace(world.run, phase=RunPhase.DRAINING, ordered_members=to, cause=Cause.RECLAIMED)
     return "\n".join(run_lines(run, QUICK, world.now))
 
 

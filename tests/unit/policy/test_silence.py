@@ -262,7 +262,7 @@ def test_nor_when_its_fellows_are_known_to_be_gone_at_the_first_look_at_all_of_t
     picture = stopped(a_cluster(8).then().after(30.0).agent_lost("n1", "n2", "n4", "n5", ago_s=20.0), "n1", "n2")
     assert touched(not_answering(picture, "n4", "n5")) == ["n1", "n2"]
     first = picture.plan().memory.incidents["agents"]
-    assert (first.waits, first.gone) == (names("n4", "n5"), names("n1", "n2"))
+    assert (first.fate_unknown, first.known_gone) == (names("n4", "n5"), names("n1", "n2"))
     assert not {"n4", "n5"} & {*touched(not_answering(picture.then(GRACE_S).then(GRACE_S), "n4", "n5"))}
 
 
@@ -314,7 +314,7 @@ def test_a_head_that_begins_anew_waits_on_for_the_nodes_of_an_incident() -> None
     later = anew.wait(GRACE_S + 5.0, 1.0)
     assert [event.kind for event in anew.plan().events] == []
     assert incident(later)
-    assert later.memory.incidents["agents"].waits == names("n4", "n5")
+    assert later.memory.incidents["agents"].fate_unknown == names("n4", "n5")
 
 
 def test_nodes_that_were_heard_again_before_the_head_began_anew_count_as_heard_after_it() -> None:

@@ -38,10 +38,10 @@ def test_without_slurm_conf_nothing_is_known(tmp_path: Path) -> None:
 def test_what_slurm_read_well_last_is_kept(tmp_path: Path) -> None:
     file = place(tmp_path, "include p.conf\n")
     file.replace("# one\n")
-    file.is_good()
+    file.keep_as_good()
     file.replace("# two\n")
 
-    assert (file.text(), file.good()) == ("# two\n", "# one\n")
+    assert (file.text(), file.last_good_text()) == ("# two\n", "# one\n")
     assert {path.name for path in tmp_path.iterdir()} == {"slurm.conf", "p.conf", "p.conf.good"}
 
 

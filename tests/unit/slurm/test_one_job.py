@@ -6,7 +6,7 @@ import pytest
 
 from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm.cli import CommandLineSlurm
-from steward.adapters.slurm.commands import refusal
+from steward.adapters.slurm.commands import meaning
 from steward.model.ids import JobId
 from steward.ports import Retryable, Stale, Unsent
 
@@ -44,6 +44,6 @@ def test_without_a_controller_no_signal_was_sent(tmp_path: Path, monkeypatch: py
 def test_a_command_that_found_no_controller_did_nothing(told: str, kind: type[Retryable]) -> None:
     text = f"scontrol: error: Unable to contact slurm controller ({told})".encode()
     done = Completed(argv=("scontrol",), returncode=1, stdout=b"", stderr=text, seconds=0.1)
-    found = refusal(Failed("it failed", done))
-    assert isinstance(found, Retryable)
-    assert isinstance(found, Unsent) == (kind is Unsent)
+    found = meaning(Failed("it failed", done))
+    assert issubclass(found, Retryable)
+    assert issubclass(found, Unsent) == (kind is Unsent)

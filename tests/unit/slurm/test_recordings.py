@@ -8,7 +8,7 @@ import pytest
 
 from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm import record_form, records, versions
-from steward.adapters.slurm.commands import refusal
+from steward.adapters.slurm.commands import meaning
 from steward.adapters.slurm.record_form import JOB, NODE, RecordForm
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
@@ -170,4 +170,4 @@ def test_a_refusal_is_understood(recording: Path, words: str) -> None:
         seconds=0.0,
     )
 
-    assert type(refusal(Failed(done.line(), done))) is MEANING[words]
+    assert meaning(Failed(done.line(), done)) is MEANING[words]

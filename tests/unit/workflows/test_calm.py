@@ -19,17 +19,17 @@ def event(job: int, text: str = "", level: Level = Level.INFO) -> Event:
 def test_many_events_about_one_job_leave_room_for_those_about_another() -> None:
     now = [0.0]
     calm = Calm(lambda: now[0])
-    told = calm.let([event(7, f"step {step}") for step in range(5_583)] + [event(8)])
+    told = calm.filter_events([event(7, f"step {step}") for step in range(5_583)] + [event(8)])
     assert len(told) == AT_ONCE + 1
     assert told[-1].job == 8
     now[0] += EACH_S
-    (late,) = calm.let([])
+    (late,) = calm.filter_events([])
     assert late.text == f"step 5582 (and {5_583 - AT_ONCE - 1:,} more like it)"
-    assert calm.let([]) == []
+    assert calm.filter_events([]) == []
 
 
 def test_an_error_is_always_told() -> None:
-    assert len(Calm(lambda: 0.0).let([event(7, level=Level.ERROR)] * 1000)) == 1000
+    assert len(Calm(lambda: 0.0).filter_events([event(7, level=Level.ERROR)] * 1000)) == 1000
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.floats(0.0, 30.0)), max_size=300))
@@ -38,7 +38,7 @@ def test_what_is_told_of_a_job_is_bounded_over_time_and_nothing_is_uncounted(ste
     calm, told = Calm(lambda: now[0]), []
     for job, later in steps:
         now[0] += later
-        told += calm.let([event(job)] * 20)
+        told += calm.filter_events([event(job)] * 20)
     for job in {job for job, _ in steps}:
         about = [one for one in told if one.job == job]
         assert len(about) <= AT_ONCE + now[0] / EACH_S + 2

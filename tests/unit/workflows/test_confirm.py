@@ -74,7 +74,7 @@ def same(plan: Plan) -> Plan:
 
 
 def decided(world: World) -> tuple[Action, ...]:
-    return decide(idle_ones, same, SEEN, world).thought.actions
+    return decide(idle_ones, same, SEEN, world).result.actions
 
 
 def test_what_is_as_it_was_planned_on_is_decided_once() -> None:
@@ -103,7 +103,7 @@ def test_a_world_that_differs_in_every_round_is_read_as_a_whole() -> None:
 def test_an_old_picture_is_not_confirmed() -> None:
     world = World()
     seen = replace(SEEN, slurm=Freshness.OLD)
-    assert decide(idle_ones, same, seen, world).thought.actions == ()
+    assert decide(idle_ones, same, seen, world).result.actions == ()
     assert world.asked == []
 
 
@@ -121,7 +121,7 @@ def test_nothing_is_told_of_a_node_that_is_another_one_by_now() -> None:
         return a_plan(events=(event,) if is_idle else ())
 
     world = World(truth={N[0]: node(N[0], NodeBase.DOWN)})
-    assert decide(tell_of_idle, same, SEEN, world).thought.events == ()
+    assert decide(tell_of_idle, same, SEEN, world).result.events == ()
     assert world.asked == [{N[0]}]
 
 
@@ -138,7 +138,7 @@ def test_what_a_plan_asks_of_slurm_is_answered_before_it_counts() -> None:
         return replace(seen, fits={question: told})
 
     decided = decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask)
-    assert decided.thought.actions == (drain(N[1]),)
+    assert decided.result.actions == (drain(N[1]),)
     assert decided.seen.fits == {question: told}
     assert asked == [question]
 
@@ -150,4 +150,4 @@ def test_a_plan_that_asks_on_and_on_counts_at_last() -> None:
     def ask(seen: Observed, questions: Sequence[Question]) -> Observed:
         return replace(seen, fits={**seen.fits, **dict.fromkeys(questions, UNKNOWN)})
 
-    assert decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask).thought.actions == (drain(N[0]),)
+    assert decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask).result.actions == (drain(N[0]),)

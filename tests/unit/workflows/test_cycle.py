@@ -96,7 +96,7 @@ class Bench:
             notifier=self.notifier,
             want=a_want(),
             sweeps=Sweeps(quiet_s=5.0, busy_s=1.0),
-            told=self.told,
+            new_events=self.told,
         )
         return Cycle(parts, [self.snapshots.append])
 

@@ -53,7 +53,7 @@ def records(path: Path) -> StateFile[Cycles]:
     """Return the file with the last cycle of each node, which shows whose machine runs as the node."""
     return StateFile(
         path=path,
-        whose="power provider",
+        owner="power provider",
         remedy="restore it",
         empty=dict,
         of_json=lambda told: {cycle.node: cycle for cycle in (PowerCycle(**entry) for entry in told)},

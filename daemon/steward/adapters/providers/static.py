@@ -54,7 +54,7 @@ def records(path: Path) -> StateFile[State]:
     """Return the file with the loans of spares and the last reboots."""
     return StateFile(
         path=path,
-        whose="static provider",
+        owner="static provider",
         remedy="restore it, or remove it when no spare serves",
         empty=State,
         of_json=lambda told: State(loans=tuple(Loan(**loan) for loan in told["loans"]), reboots=tuple(told["reboots"])),

@@ -63,7 +63,7 @@ class FitAsker:
 
 def _line(question: Question) -> str:
     """Return the question as a line. Raises Permanent for a bad name and for a list that is too long."""
-    through = partition(question.through) if question.through else "-"
+    through = partition(question.reservation) if question.reservation else "-"
     return f"fits {question.job} {question.nodes} {through} {node_list(question.without) or '-'}\n"
 
 

@@ -145,7 +145,7 @@ class IncludeFile:
         """Return the text that Slurm reads with its configuration; empty if there is no such file."""
         return self._read(self._path)
 
-    def good(self) -> str:
+    def last_good_text(self) -> str:
         """Return the text that Slurm last read without an error; the present one if that is not known."""
         return self._read(self._good_path) or self.text()
 
@@ -155,7 +155,7 @@ class IncludeFile:
             raise Permanent(f"{self._conf} does not include {self._path}: add the line `{self.line}` to it")
         self._write(self._path.resolve(), text)
 
-    def is_good(self) -> None:
+    def keep_as_good(self) -> None:
         """Keep the present text as one that Slurm accepted."""
         self._write(self._good_path, self.text())
 

@@ -166,7 +166,7 @@ class Slurm(Protocol):
 
 def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -> None:
     """Replace the partitions of our file in Slurm, as `SlurmPort.write_partitions` promises."""
-    good = include.good()
+    good = include.last_good_text()
     wanted, was = parse_partitions(text), parse_partitions(good)
     ours = was.states.keys() | parse_partitions(include.text()).states.keys()
     rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
@@ -175,7 +175,7 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
     before = slurm.partitions()
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():
-        include.is_good()
+        include.keep_as_good()
         return
     try:
         _read_again(slurm, before, set(wanted.states), patience_s)
@@ -183,7 +183,7 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
         include.replace(good)
         _read_again(slurm, before, set(was.states), patience_s)
         raise Permanent(f"Slurm did not take our partitions, the last good ones are back: {error}") from error
-    include.is_good()
+    include.keep_as_good()
 
 
 def _read_again(slurm: Slurm, before: Mapping[str, Partition], wanted: set[str], patience_s: float) -> None:

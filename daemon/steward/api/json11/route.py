@@ -47,7 +47,7 @@ class Audit:
         outcome = refusal.value if refusal else _DONE
         about = {
             "who": caller.user,
-            "way": caller.way,
+            "way": caller.method,
             "from": caller.address,
             "request": caller.request,
             "outcome": outcome,
@@ -184,7 +184,7 @@ class Json11:
 
 
 def _caller(received: Received, identity: Identity) -> Caller:
-    return Caller(user=identity.user, way=identity.way, address=received.address, request=received.id)
+    return Caller(user=identity.user, method=identity.method, address=received.address, request=received.id)
 
 
 def _need_content_type(received: Received) -> None:

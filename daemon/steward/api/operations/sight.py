@@ -111,7 +111,7 @@ def snapshot_of(source: Source) -> Snapshot:
     """Return the last snapshot. Raises ApiError (ServiceUnavailable) before the head's first cycle has ended."""
     snapshot = source.latest()
     if snapshot is None:
-        why = source.stands() or "the head has not finished its first look at the cluster; see its log"
+        why = source.standstill_text() or "the head has not finished its first look at the cluster; see its log"
         raise ApiError(Code.UNAVAILABLE, f"{why[0].upper()}{why[1:]}.")
     return snapshot
 

@@ -82,7 +82,7 @@ def overview(look: Look, _asked: PageRequest) -> OverviewPage:
     return OverviewPage(
         now=look.now,
         status=status,
-        alerts=tuple(_alerts(status, look.source.stands())),
+        alerts=tuple(_alerts(status, look.source.standstill_text())),
         boxes=(_wrong(look), _doing(look), _waiting(look, status["breakers"])),
         sparks=(
             open_counts("Nodes out for repair", map(out_of_service, memory.cases.values()), look.now),

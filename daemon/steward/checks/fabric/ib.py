@@ -37,7 +37,7 @@ class Port:
     phys: int | None
     rate: float | None
     layer: str
-    told: str
+    state_words: str
     """The state and the physical state in the kernel's words."""
 
 
@@ -78,7 +78,7 @@ def _port(device: str, port: str, texts: dict[str, str]) -> Port:
         phys=_number(phys),
         rate=float(rate[1]) if rate else None,
         layer=texts.get("link_layer", "").strip()[:20],
-        told=f"{_state_name(state)}, {_state_name(phys)}",
+        state_words=f"{_state_name(state)}, {_state_name(phys)}",
     )
 
 

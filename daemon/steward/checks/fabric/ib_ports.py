@@ -61,7 +61,7 @@ def _state(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     lost = [port for port in found if not _is_active(port) and links.down_for(port.name, past) is not None]
     wanted = int(facts.limit(MIN_ACTIVE))
     if lost:
-        text = "; ".join(f"{port.name}: {port.told}" for port in lost[:8])
+        text = "; ".join(f"{port.name}: {port.state_words}" for port in lost[:8])
         return failed(f"not active any more: {text}", Severity.DEGRADED, Advice.REBOOT, hardware=lost[0].name)
     if len(active) < wanted:
         text = first_names(port.name for port in found if not _is_active(port))
@@ -78,7 +78,7 @@ def _phys(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     lost = [port for port in found if not _is_linked(port) and links.down_for(port.name, past) is not None]
     if not lost:
         return passed(f"{sum(map(_is_linked, found))} links up")
-    text = "; ".join(f"{port.name}: {port.told}" for port in lost[:8])
+    text = "; ".join(f"{port.name}: {port.state_words}" for port in lost[:8])
     return failed(f"link lost: {text}", Severity.DEGRADED, Advice.REBOOT, hardware=lost[0].name)
 
 

@@ -29,7 +29,7 @@ def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement
     if raws[0].hung:
         return unknown(raws[0].hung)
     gpus = raws[0].gpus or ()
-    expected = int(facts.limit(EXPECTED)) if facts.limits.says(EXPECTED) else None
+    expected = int(facts.limit(EXPECTED)) if facts.limits.is_set(EXPECTED) else None
     wanted = int(max(past.notes.get(_SEEN, (0.0,)))) if expected is None else expected
     if not gpus and not wanted:
         return skipped(NO_GPU)

@@ -63,7 +63,7 @@ def judge(line: str) -> Sign | None:
 
 def with_limits(sign: Sign, limits: Limits) -> Sign:
     """Return the sign with the site's number of repetitions, if the site sets one."""
-    times = limits.said.get(f"{sign.check}.times")
+    times = limits.values.get(f"{sign.check}.times")
     if sign.repeat is None or times is None:
         return sign
     return replace(sign, repeat=replace(sign.repeat, times=max(1, int(times))))

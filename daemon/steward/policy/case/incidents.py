@@ -73,7 +73,7 @@ def note_scouted(kind: str, draft: Draft) -> None:
     """Note that the scout could not be given back: the cause is still there."""
     incident = draft.incidents.get(kind)
     if incident is not None and incident.over is None:
-        draft.incidents[kind] = replace(incident, tried=draft.now)
+        draft.incidents[kind] = replace(incident, scouted_at=draft.now)
 
 
 def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
@@ -98,15 +98,15 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
         return
     nodes, left = incident.nodes | set(found), found.keys() | _unreported(incident, draft)
     if len(left) >= many:
-        draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
+        draft.incidents[kind] = replace(incident, nodes=nodes, below_limit_since=None)
         return
-    easing = incident.easing if incident.easing is not None else draft.now
+    easing = incident.below_limit_since if incident.below_limit_since is not None else draft.now
     until = easing if not left else easing + draft.want.repair.agents_grace_s
     draft.wake(until)
-    draft.incidents[kind] = replace(incident, nodes=nodes, easing=easing)
+    draft.incidents[kind] = replace(incident, nodes=nodes, below_limit_since=easing)
     if draft.now >= until:
         draft.tell("incident.over", f"{kind}: over after {draft.now - incident.since:.0f} s; {len(found)} still away")
-        draft.incidents[kind] = replace(incident, nodes=frozenset(), easing=easing, over=draft.now)
+        draft.incidents[kind] = replace(incident, nodes=frozenset(), below_limit_since=easing, over=draft.now)
 
 
 def _unreported(incident: Incident, draft: Draft) -> frozenset[NodeName]:

@@ -36,11 +36,11 @@ def note_mark(case: Case, draft: Draft) -> Case:
     """Note that the case's node bears our mark, and under which controller; return the case."""
     was, began = case.marking, round(last_start(draft))
     if was.gone is not None:
-        was = Marking(under=was.under)
-    under = was.under if not began or began in was.under else (*was.under, began)[-_CONTROLLERS:]
+        was = Marking(controllers=was.controllers)
+    under = was.controllers if not began or began in was.controllers else (*was.controllers, began)[-_CONTROLLERS:]
     shown = draft.now if was.shown is None else was.shown
     is_on_disk = draft.now - max(shown, _steady_since(draft)) >= ON_DISK_S
-    return _keep(case, Marking(shown=shown, under=under, on_disk=was.on_disk or is_on_disk), draft)
+    return _keep(case, Marking(shown=shown, controllers=under, on_disk=was.on_disk or is_on_disk), draft)
 
 
 def note_gone(case: Case, draft: Draft) -> Case:
@@ -54,8 +54,8 @@ def give_back_again(node: Node, draft: Draft) -> None:
     if case is None or node.mark is None or not draft.may_touch_nodes:
         return
     key = again_key(case)
-    if draft.asked_at(key) is None and case.marking.again is None and may_be_forgotten(case, draft.now):
-        case = _keep(case, replace(case.marking, again=draft.now), draft)
+    if draft.asked_at(key) is None and case.marking.reappeared is None and may_be_forgotten(case, draft.now):
+        case = _keep(case, replace(case.marking, reappeared=draft.now), draft)
     if not is_return_forgotten(node, draft):
         return
     text = f"Slurm's controller forgot that {node.name} was given back"
@@ -73,9 +73,9 @@ def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
 def _steady_since(draft: Draft) -> float:
     """Return since when our marks are looked at without a gap, and note this look."""
     # a look is noted once in half a gap, so that most plans leave the memory unchanged
-    last = draft.head.marks
+    last = draft.head.looked_at_marks
     if last is None or draft.now - last > _GAP_S:
-        draft.head = replace(draft.head, marks_steady=draft.now)
+        draft.head = replace(draft.head, marks_steady_since=draft.now)
     if last is None or draft.now - last > _GAP_S / 2:
-        draft.head = replace(draft.head, marks=draft.now)
-    return draft.head.marks_steady
+        draft.head = replace(draft.head, looked_at_marks=draft.now)
+    return draft.head.marks_steady_since

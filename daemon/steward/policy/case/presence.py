@@ -18,11 +18,11 @@ _LONGEST_NAMES = 200
 def remember_agents(draft: Draft) -> None:
     """Remember the incarnation behind each node, so that a head that starts later knows which agents are missing."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
-    of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
+    of = (nodes.keys_stamp, agents.facts_stamp, draft.agents.unchanged)
     if draft.ground.is_done(remember_agents, of):
         return
     new = [
-        (name, who) for name, who in agents.told.items() if name in draft.seen.nodes and draft.agents.get(name) != who
+        (name, who) for name, who in agents.facts.items() if name in draft.seen.nodes and draft.agents.get(name) != who
     ]
     for name, who in new:
         draft.agents[name] = who
@@ -53,12 +53,12 @@ def note_leaves(draft: Draft) -> None:
     """Remember which agents were told to end, for a head that starts before they are back."""
     for name in monitored_but_unheard(draft):
         view = draft.seen.agents.get(name)
-        if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
-            draft.nodes.note(name, left_us=view.lost_at)
-    for name in sorted(draft.overview.remembered("left_us")):
+        if view is not None and view.leaves and not view.connected and draft.nodes.of(name).leave_announced is None:
+            draft.nodes.note(name, leave_announced=view.lost_at)
+    for name in sorted(draft.overview.remembered("leave_announced")):
         view = draft.seen.agents.get(name)
         if view is not None and view.incarnation is not None and (view.connected or not view.leaves):
-            draft.nodes.note(name, left_us=None)
+            draft.nodes.note(name, leave_announced=None)
 
 
 def note_absences(draft: Draft) -> None:
@@ -75,11 +75,11 @@ def note_absences(draft: Draft) -> None:
 def remember_served(draft: Draft) -> None:
     """Remember which machine Slurm had in full service: if it is later found to have less, hardware was lost."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
-    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
+    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.facts_stamp, draft.served.unchanged)
     if draft.ground.is_done(remember_served, of):
         return
     unfit = nodes.having(Trait.UNFIT)
-    for name, who in agents.told.items():
+    for name, who in agents.facts.items():
         if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
             draft.served[name] = who.instance
     if len(draft.served) > len(draft.seen.nodes):
@@ -94,7 +94,7 @@ def note_stops(draft: Draft) -> None:
         view, since = draft.seen.agents.get(name), reported_stop(name, draft)
         # an agent that was told to end while its host stays up may come back: nothing is kept for it
         if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
-            draft.nodes.note(name, stops_from=since)
+            draft.nodes.note(name, shutdown_from=since)
     for name in draft.overview.reclaimed - draft.overview.remembered("reclaimed_from"):
         draft.nodes.note(name, reclaimed_from=draft.now)
     for name in draft.overview.remembered("reclaimed_from") - draft.overview.reclaimed:

@@ -82,7 +82,7 @@ def _silent_nodes(draft: Draft) -> Mapping[NodeName, float]:
 def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
     """Return when the incident began in which this node, now under repair, was lost; None if there is none."""
     incident = draft.incidents.get(AGENTS)
-    if incident is None or node not in incident.gone or draft.cases.lost(node) is None:
+    if incident is None or node not in incident.known_gone or draft.cases.lost(node) is None:
         return None
     # the start of the incident is by our own clock, which may have been set; nodes that an outage takes soon after the
     # first ones count as silent together with this node
@@ -98,7 +98,7 @@ def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft)
     """Open the incident and say so."""
     text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", waits, draft)
     draft.incidents[AGENTS] = Incident(
-        kind=AGENTS, since=draft.now, nodes=nodes, waits=waits, gone=nodes - waits, text=text
+        kind=AGENTS, since=draft.now, nodes=nodes, fate_unknown=waits, known_gone=nodes - waits, text=text
     )
     draft.tell("incident.opened", f"{text} ({fold(nodes)})", level=Level.ERROR)
 
@@ -106,7 +106,7 @@ def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft)
 def _still_to_come(incident: Incident, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes that were waited for when the head restarted, and whose agents still have time to come."""
     nodes = draft.seen.nodes
-    return frozenset(name for name in incident.waits if name in nodes and is_awaited(name, draft))
+    return frozenset(name for name in incident.fate_unknown if name in nodes and is_awaited(name, draft))
 
 
 def _with_known_gone(incident: Incident, waits: frozenset[NodeName], draft: Draft) -> Incident:
@@ -114,15 +114,15 @@ def _with_known_gone(incident: Incident, waits: frozenset[NodeName], draft: Draf
     left = incident.nodes - waits
     # an agent that is heard under the name of a gone node is most likely a new machine, and no part of the incident
     heard = left.intersection(draft.overview.heard)
-    gone = incident.gone.union(name for name in left - heard if not is_awaited(name, draft))
-    return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=gone)
+    gone = incident.known_gone.union(name for name in left - heard if not is_awaited(name, draft))
+    return replace(incident, nodes=incident.nodes - (heard & incident.known_gone), known_gone=gone)
 
 
 def _extend_or_end(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
     """Extend the incident, or end it when no node is waited for any more."""
     # if fewer nodes than the limit are gone or away, the incident ends after the grace; each is then judged by itself
-    few = len(waits | incident.gone) < limit(draft)
-    easing = (incident.easing if incident.easing is not None else draft.now) if few else None
+    few = len(waits | incident.known_gone) < limit(draft)
+    easing = (incident.below_limit_since if incident.below_limit_since is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
     draft.wake(until)
     nodes, text = incident.nodes | together, _text(incident.text.partition(";")[0], waits, draft)
@@ -131,16 +131,16 @@ def _extend_or_end(incident: Incident, waits: frozenset[NodeName], together: fro
         draft.tell("incident.over", f"{AGENTS}: over after {took:.0f} s; {len(waits)} still away")
         nodes = waits = frozenset()
     over = None if nodes else draft.now
-    followed = replace(incident, nodes=nodes, waits=waits, text=text, easing=easing, over=over)
+    followed = replace(incident, nodes=nodes, fate_unknown=waits, text=text, below_limit_since=easing, over=over)
     draft.incidents[AGENTS] = followed
 
 
 def _note_agents_back(draft: Draft) -> None:
     """Note, before nodes are judged, that an agent is heard again: the others get a while to follow."""
     incident = open_silence(draft)
-    views = (draft.seen.agents.get(node) for node in (incident.waits if incident is not None else ()))
+    views = (draft.seen.agents.get(node) for node in (incident.fate_unknown if incident is not None else ()))
     if incident is not None and any(view is not None and view.is_heard for view in views):
-        draft.incidents[AGENTS] = replace(incident, back=draft.now)
+        draft.incidents[AGENTS] = replace(incident, heard_again_at=draft.now)
 
 
 def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:

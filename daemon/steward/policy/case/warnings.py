@@ -42,12 +42,12 @@ def note_leaks(draft: Draft) -> None:
         draft.tell("node.gres_leak", text, once=f"leak:{name}", level=Level.WARNING, node=name)
     for key in [key for key in draft.noted if key.startswith("leak:")]:
         if NodeName(key.removeprefix("leak:")) not in draft.seen.gres_used:
-            draft.tell_again(key)
+            draft.forget_told(key)
 
 
 def tell_hurt(draft: Draft) -> None:
     """Say once of each node on which jobs of only one user could not start that nothing is done about it."""
-    for name in [name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT]:
+    for name in [name for name, mem in draft.nodes.items() if len(mem.failed_launches) > MOST_HURT]:
         jobs = breaks_launches_of(name, draft)
         if len(jobs) > MOST_HURT and count_owners(jobs, draft) <= MOST_HURT:
             named = ", ".join(map(str, jobs[:8]))

@@ -57,14 +57,14 @@ class PairView:
 
     checks: dict[str, _Check]
 
-    def blame(self, node: NodeName) -> tuple[str, ...]:
+    def blame_texts(self, node: NodeName) -> tuple[str, ...]:
         return tuple(
             _with_partners(name, node, check.bad)
             for name, check in sorted(self.checks.items())
             if check.is_to_blame(node)
         )
 
-    def doubt(self, node: NodeName) -> tuple[str, ...]:
+    def doubt_texts(self, node: NodeName) -> tuple[str, ...]:
         """Return the texts of the node's bad pairs with no end to blame, and of unknown ones if it has no good one."""
         found = []
         for name, check in sorted(self.checks.items()):
@@ -78,7 +78,7 @@ class PairView:
                 found.append(_with_partners(name, node, check.unknown))
         return tuple(found)
 
-    def praise(self, node: NodeName) -> tuple[str, ...]:
+    def good_texts(self, node: NodeName) -> tuple[str, ...]:
         return tuple(
             _with_partners(name, node, check.good)
             for name, check in sorted(self.checks.items())
@@ -185,7 +185,7 @@ def _judge_node(
     own = [one for one in about if one.node == node]
     alone = [one for one in own if one.partner is None]
     said = [_judge_measure(one, usual, shared) for one in alone]
-    said += [_Texts(bad=pairs.blame(node), unclear=pairs.doubt(node), good=pairs.praise(node))]
+    said += [_Texts(bad=pairs.blame_texts(node), unclear=pairs.doubt_texts(node), good=pairs.good_texts(node))]
     missing = _unreported(kinds, about)
     bad = [text for one in said for text in one.bad]
     unclear = [*(text for one in said for text in one.unclear), *missing]

@@ -26,7 +26,9 @@ def enter_phase(scene: RunScene, fact: RunFact, to: RunPhase) -> ElasticRun:
         case RunPhase.RUNNING:
             return _enter_running(scene, fact)
         case RunPhase.FAULTED:
-            names = ", ".join(sorted(scene.lost or (node for node in scene.run.to if scene.is_lost(node)))[:8])
+            names = ", ".join(
+                sorted(scene.lost or (node for node in scene.run.ordered_members if scene.is_lost(node)))[:8]
+            )
             _tell("lost", f"lost {names}", scene, Level.WARNING)
         case RunPhase.WAITING | RunPhase.ENDED:
             return _enter_stopped(scene, fact)
@@ -51,7 +53,7 @@ def _enter_draining(scene: RunScene, fact: RunFact, *, was: RunPhase) -> Elastic
     why = f"{words} from {before} to {after} nodes: {_reason_of(cause, scene)}"
     _tell("size", why, scene)
     change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
-    run = replace(run, ordered=newest + 1, to=target, cause=cause, why=why)
+    run = replace(run, ordered=newest + 1, ordered_members=target, cause=cause, why=why)
     is_open = was is RunPhase.DRAINING and run.events and run.events[-1].done is None
     return last_change(run, after=after, cause=cause, why=why) if is_open else with_change(run, change)
 
@@ -175,7 +177,7 @@ def _enter_running(scene: RunScene, fact: RunFact) -> ElasticRun:
             scene,
             Level.WARNING,
         )
-        return replace(run, backoff_s=backoff_s, cool_until=now + backoff_s, to=frozenset())
+        return replace(run, backoff_s=backoff_s, cool_until=now + backoff_s, ordered_members=frozenset())
     return run
 
 
@@ -194,13 +196,17 @@ def _late_save(scene: RunScene) -> ElasticRun:
         why = f"no rank finished a step within {span(waited_s)}; next try in {span(backoff_s)}"
     else:
         why = "the new nodes are gone"
-    _tell("called_off", f"the growth from {len(scene.members)} to {len(run.to)} nodes is called off: {why}", scene)
+    _tell(
+        "called_off",
+        f"the growth from {len(scene.members)} to {len(run.ordered_members)} nodes is called off: {why}",
+        scene,
+    )
     ending = {one.token for one in run.replicas if one.token in scene.jobs and _is_to_end(one, scene)}
     return replace(
         run,
         backoff_s=backoff_s,
         cool_until=run.cool_until if scene.is_pressed else now + backoff_s,
-        to=frozenset(),
+        ordered_members=frozenset(),
         events=run.events[:-1],
         changes=run.changes - 1,
         replicas=tuple(replace(one, ending=now) if one.token in ending else one for one in run.replicas),
@@ -231,7 +237,7 @@ def _enter_stopped(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, now = scene.run, scene.draft.now
     _tell("over" if fact is RunFact.OVER else "queued", fact.value, scene)
     ended = now if fact is RunFact.OVER else None
-    return replace(run, members=frozenset(), to=frozenset(), ended=ended, cool_until=0.0)
+    return replace(run, members=frozenset(), ordered_members=frozenset(), ended=ended, cool_until=0.0)
 
 
 def _tell(kind: str, text: str, scene: RunScene, level: Level = Level.INFO) -> None:

@@ -17,7 +17,7 @@ def _over(scene: RunScene) -> bool:
 def _lost(scene: RunScene) -> bool:
     """Return whether nodes of the run are lost; in DRAINING only nodes of the next generation count."""
     if scene.run.phase is RunPhase.DRAINING:
-        return any(scene.is_lost(node) for node in scene.run.to)
+        return any(scene.is_lost(node) for node in scene.run.ordered_members)
     return bool(scene.lost)
 
 

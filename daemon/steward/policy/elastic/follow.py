@@ -67,7 +67,9 @@ def _begin_runs(words: dict[JobId, ElasticWord], draft: Draft) -> None:
             continue
         if known is not None and known.is_open:
             draft.elastic.keep(
-                replace(known, restart=base.restarts, generation=0, ordered=0, phase=RunPhase.WAITING, alone="")
+                replace(
+                    known, restart=base.restarts, generation=0, ordered=0, phase=RunPhase.WAITING, why_no_coordinator=""
+                )
             )
             continue
         if known is not None and known.ended is not None and base.started is not None and known.ended > base.started:
@@ -118,12 +120,12 @@ _RUNS = StateMachine(table=RUN_TABLE, step_of=lambda scene: scene.run.phase, que
 
 def _note_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
     """Warn once that a run without a coordinator cannot change its size."""
-    if word is None or word.alone == run.alone:
+    if word is None or word.alone == run.why_no_coordinator:
         return run
-    if word.alone and not run.alone:
+    if word.alone and not run.why_no_coordinator:
         text = f"elastic run {run.id}: stays at its size, it has no coordinator: {word.alone}"
         draft.tell("elastic.alone", text, job=run.id, level=Level.WARNING)
-    return replace(run, alone=word.alone)
+    return replace(run, why_no_coordinator=word.alone)
 
 
 def _note_steerable(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
@@ -141,7 +143,7 @@ def _order_change(scene: RunScene) -> None:
     run, word, draft = scene.run, scene.word, scene.draft
     if word is not None and scene.is_saving and not scene.saves and run.phase in _AT_REST and not word.leaving:
         _call_off(scene, word)
-    if run.phase is not RunPhase.DRAINING or word is None or word.generation >= run.ordered or not run.to:
+    if run.phase is not RunPhase.DRAINING or word is None or word.generation >= run.ordered or not run.ordered_members:
         return
     grace_s = 0 if run.cause is Cause.FAULT else int(scene.rules.grace_s)
     action = ResizeRun(
@@ -150,7 +152,7 @@ def _order_change(scene: RunScene) -> None:
         run=run.id,
         node=word.node,
         generation=run.ordered,
-        members=run.to,
+        members=run.ordered_members,
         grace_s=grace_s,
         patient=run.is_patient,
     )

@@ -42,11 +42,11 @@ def has_forgotten(case: Case, draft: Draft) -> bool | None:
         draft.wake(draft.now + _WHOLE_S)
         return None
     # the running slurmctld has shown the mark: a person took the mark away
-    if round(began) in case.marking.under:
+    if round(began) in case.marking.controllers:
         return False
     if case.marking.on_disk:
         return _lost_its_state(case, began, draft)
-    return bool(case.marking.under) or began > marked - _WHOLE_S
+    return bool(case.marking.controllers) or began > marked - _WHOLE_S
 
 
 def marked_since(case: Case) -> float | None:
@@ -85,7 +85,7 @@ def bears_old_mark(node: Node, draft: Draft) -> bool:
 
 def shows_again(case: Case, now: float) -> bool:
     """Return whether the mark was seen on its node soon after the return, so that slurmctld may have forgotten it."""
-    return case.marking.again is not None and may_be_forgotten(case, now)
+    return case.marking.reappeared is not None and may_be_forgotten(case, now)
 
 
 def may_be_forgotten(case: Case, now: float) -> bool:
@@ -124,7 +124,7 @@ def _forgot_return(case: Case, draft: Draft) -> bool | None:
     returned = case.returned
     if returned is None or not may_be_forgotten(case, draft.now):
         return False
-    again = case.marking.again if case.marking.again is not None else draft.now
+    again = case.marking.reappeared if case.marking.reappeared is not None else draft.now
     if draft.seen.partitions_at < again:
         draft.wake(draft.now + _WHOLE_S)
         return None

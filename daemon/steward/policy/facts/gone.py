@@ -114,7 +114,7 @@ def _hears(name: NodeName, draft: Draft) -> bool:
 def _is_calm(since: float, draft: Draft) -> bool:
     """Return whether `agents_grace_s` has passed since the last agent came back, and since this node was lost."""
     incident = open_silence(draft)
-    back = incident.back if incident is not None and incident.back is not None else 0.0
+    back = incident.heard_again_at if incident is not None and incident.heard_again_at is not None else 0.0
     due = max(since, back) + draft.want.repair.agents_grace_s
     draft.wake(due)
     return draft.now >= due
@@ -146,7 +146,7 @@ def most_are_reached(draft: Draft) -> str:
 
 def count_reached(draft: Draft) -> tuple[int, int]:
     """Return how many nodes the head reaches (agent heard, or slurmd answered lately), and how many it misses."""
-    if draft.found.reach is None:
+    if draft.found.count_reached is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
         for name in monitored_but_unheard(draft):
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
@@ -156,8 +156,8 @@ def count_reached(draft: Draft) -> tuple[int, int]:
                 continue
             elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):
                 missing += 1
-        draft.found.reach = heard, missing
-    return draft.found.reach
+        draft.found.count_reached = heard, missing
+    return draft.found.count_reached
 
 
 def is_late(view: AgentView | None) -> bool:
@@ -182,4 +182,4 @@ def is_withheld(node: NodeName, draft: Draft) -> bool:
 def waited_for(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
     incident = open_silence(draft)
-    return incident.waits if incident is not None else frozenset()
+    return incident.fate_unknown if incident is not None else frozenset()

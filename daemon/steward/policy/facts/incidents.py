@@ -42,7 +42,7 @@ def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
     tried = [c for c in of_kind if c.is_open and not c.waits_for_person and not _waits_for_jobs(c, draft)]
     if tried:
         return min(tried, key=lambda case: (case.opened, case.id)).node == node
-    due = (incident.tried if incident.tried is not None else incident.since) + SCOUT_EVERY_S
+    due = (incident.scouted_at if incident.scouted_at is not None else incident.since) + SCOUT_EVERY_S
     draft.wake(due)
     return draft.now >= due and node == _next_scout(kind, incident, draft)
 

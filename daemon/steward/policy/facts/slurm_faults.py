@@ -93,7 +93,7 @@ BEGAN_S = 15.0
 def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
     """Return the jobs whose launch failed on the node since it was last repaired, in order."""
     returned = max((case.returned for case in draft.cases.of(node) if case.returned is not None), default=0.0)
-    return tuple(JobId(id) for id, at in sorted(draft.nodes.of(node).hurt.items()) if at > returned)
+    return tuple(JobId(id) for id, at in sorted(draft.nodes.of(node).failed_launches.items()) if at > returned)
 
 
 def breaks_launches_of(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
@@ -103,7 +103,7 @@ def breaks_launches_of(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
     """
     known = ((id, draft.jobs.get(id)) for id in hurt_since_repair(node, draft))
     hurt = tuple(id for id, mem in known if mem is not None and _runs_elsewhere(mem, node, draft))
-    return () if hurt and _has_begun_a_script(node, max(draft.nodes.of(node).hurt.values()), draft) else hurt
+    return () if hurt and _has_begun_a_script(node, max(draft.nodes.of(node).failed_launches.values()), draft) else hurt
 
 
 def _has_begun_a_script(node: NodeName, since: float, draft: Draft) -> bool:
@@ -128,7 +128,7 @@ def _runs_elsewhere(mem: JobMemory, node: NodeName, draft: Draft) -> bool:
 
 def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes on which jobs of more than `MOST_HURT` users could not start that could start elsewhere."""
-    hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
+    hurt = (name for name, mem in draft.nodes.items() if len(mem.failed_launches) > MOST_HURT)
     return frozenset(name for name in hurt if count_owners(breaks_launches_of(name, draft), draft) > MOST_HURT)
 
 
@@ -143,7 +143,7 @@ def launch_fault(node: Node, draft: Draft) -> Fault | None:
         return None
     text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
     why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))
-    at = max(draft.nodes.of(node.name).hurt.values())
+    at = max(draft.nodes.of(node.name).failed_launches.values())
     return Fault(
         trigger=Trigger.DEGRADED, check=LAUNCH_FAILED, rung=Advice.NONE, target="", why=why, at=at, is_event=True
     )

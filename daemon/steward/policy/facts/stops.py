@@ -20,7 +20,7 @@ LISTED_S = 60.0
 
 def stops_from(node: NodeName, draft: Draft) -> float | None:
     """Return since when (Unix s) a shutdown of the node's host may have ended runs; None: its agent reported none."""
-    kept, told = draft.nodes.of(node).stops_from, reported_stop(node, draft)
+    kept, told = draft.nodes.of(node).shutdown_from, reported_stop(node, draft)
     if kept is None or told is None:
         return told if kept is None else kept
     return told if kept < told - (BEFORE_S + AFTER_S) else kept
@@ -38,7 +38,7 @@ def reclaimed_from(node: NodeName, draft: Draft) -> float | None:
 def stopped_nodes(since: float, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes whose agents reported a shutdown since then (Unix s)."""
     told = [name for name in draft.overview.unheard if reported_stop(name, draft) is not None]
-    kept = [name for name, of in draft.nodes.items() if of.stops_from is not None and of.stops_from >= since]
+    kept = [name for name, of in draft.nodes.items() if of.shutdown_from is not None and of.shutdown_from >= since]
     return frozenset([*told, *kept])
 
 

@@ -243,12 +243,12 @@ def has_left(node: NodeName, draft: Draft) -> bool:
     view = draft.seen.agents.get(node)
     if view is not None and (view.leaves or view.incarnation is not None):
         return view.leaves
-    return draft.nodes.of(node).left_us is not None
+    return draft.nodes.of(node).leave_announced is not None
 
 
 def went_with_host(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent's last word, to this head or to the one before, was that its host shuts down."""
-    told_before = view.incarnation is None and draft.nodes.of(view.node).stops_from is not None
+    told_before = view.incarnation is None and draft.nodes.of(view.node).shutdown_from is not None
     return not view.connected and not view.leaves and (view.host_ends or told_before)
 
 

@@ -40,7 +40,7 @@ def keep_groups(draft: Draft) -> None:
 def _say_if_idle(draft: Draft) -> None:
     """Report once that no group changes while actions are paused."""
     if draft.may_provision:
-        draft.tell_again("groups:idle")
+        draft.forget_told("groups:idle")
         return
     text = "no instance is launched or ended for any group: actions are paused"
     draft.tell("group.idle", text, once="groups:idle")

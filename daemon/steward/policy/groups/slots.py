@@ -52,11 +52,11 @@ def move_slots(draft: Draft) -> None:
 
 def _settled(draft: Draft) -> AbstractSet[NodeName]:
     """Return the nodes whose slots need no look: serving, staying, and with their instances listed (the usual case)."""
-    if draft.found.settled is None:
+    if draft.found.idle_slots is None:
         records = draft.slots.unchanged
         of = (records if records is not None else object(), draft.seen.instances)
-        draft.found.settled = draft.ground.once(_find_settled, of, draft)
-    return draft.found.settled - draft.slots.touched
+        draft.found.idle_slots = draft.ground.once(_find_settled, of, draft)
+    return draft.found.idle_slots - draft.slots.touched
 
 
 def _find_settled(draft: Draft) -> frozenset[NodeName]:

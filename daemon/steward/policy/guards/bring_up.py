@@ -68,7 +68,7 @@ def follow_bring_ups(draft: Draft) -> None:
         if not scope.startswith(PREFIX):
             continue
         group = draft.groups.get(name := scope.removeprefix(PREFIX))
-        if group is None or group.status is GroupStatus.SYSTEM_UPDATING or digest_of_recipe(group) != breaker.about:
+        if group is None or group.status is GroupStatus.SYSTEM_UPDATING or digest_of_recipe(group) != breaker.recipe:
             del draft.breakers[scope]
             what = "the group is gone" if group is None else "its image or its scripts were changed"
             draft.tell("breaker.closed", f"breaker {scope}: closed, {what}", group=name)
@@ -117,6 +117,6 @@ def _trip(group: Group, why: str, draft: Draft) -> None:
         "or until the group's software or scripts are changed"
     )
     draft.breakers[scope] = Breaker(
-        scope=scope, tripped=draft.now, text=text, patience_s=0.0, about=digest_of_recipe(group)
+        scope=scope, tripped=draft.now, text=text, patience_s=0.0, recipe=digest_of_recipe(group)
     )
     draft.tell("breaker.tripped", text, level=Level.ERROR, group=group.name)

@@ -83,7 +83,7 @@ def _new_trial(results: _Results, draft: Draft) -> Trial:
     what = "is new" if before is None else "was changed"
     until = f"until {_enough(draft)} nodes had results for {TRIAL_S / 3600:.3g} h"
     draft.tell("check.trial", f"check {results.check} {what}: it only reports {until}")
-    return replace(trial, usual=before.share if before else None, text="no results yet")
+    return replace(trial, previous_share=before.share if before else None, text="no results yet")
 
 
 def _last_armed(check: str, draft: Draft) -> Trial | None:
@@ -94,21 +94,23 @@ def _last_armed(check: str, draft: Draft) -> Trial | None:
 
 def _continued(trial: Trial, results: _Results, draft: Draft) -> Trial:
     """Return the trial with new results; decide it when enough nodes had results for long enough."""
-    tried, failed = trial.tried | results.passed | results.failed, trial.failed | results.failed
-    if (tried, failed) != (trial.tried, trial.failed):
-        trial = replace(trial, tried=tried, failed=failed, text=_numbers(len(failed), len(tried), trial, draft))
-    if trial.enough is None and len(tried) >= _enough(draft):
-        trial = replace(trial, enough=draft.now)
-    if trial.enough is None:
+    tried, failed = trial.nodes_tried | results.passed | results.failed, trial.nodes_failed | results.failed
+    if (tried, failed) != (trial.nodes_tried, trial.nodes_failed):
+        trial = replace(
+            trial, nodes_tried=tried, nodes_failed=failed, text=_numbers(len(failed), len(tried), trial, draft)
+        )
+    if trial.enough_at is None and len(tried) >= _enough(draft):
+        trial = replace(trial, enough_at=draft.now)
+    if trial.enough_at is None:
         return trial
-    due = trial.enough + TRIAL_S
+    due = trial.enough_at + TRIAL_S
     draft.wake(due)
     return trial if draft.now < due else _decided(trial, draft)
 
 
 def _decided(trial: Trial, draft: Draft) -> Trial:
     """Return the trial armed if few enough nodes failed, else refused."""
-    share = len(trial.failed) / len(trial.tried)
+    share = len(trial.nodes_failed) / len(trial.nodes_tried)
     is_sane = share <= _bound(trial, draft)
     state = TrialState.ARMED if is_sane else TrialState.REFUSED
     if is_sane:
@@ -117,7 +119,7 @@ def _decided(trial: Trial, draft: Draft) -> Trial:
     else:
         remedy = f"it goes on reporting only until `steward check arm {trial.check}`, or until it is changed"
         draft.tell("check.refused", f"check {trial.check} fails too often: {trial.text}; {remedy}", level=Level.ERROR)
-    return replace(trial, state=state, share=share, tried=frozenset(), failed=frozenset())
+    return replace(trial, state=state, share=share, nodes_tried=frozenset(), nodes_failed=frozenset())
 
 
 def _enough(draft: Draft) -> int:
@@ -127,12 +129,16 @@ def _enough(draft: Draft) -> int:
 
 def _bound(trial: Trial, draft: Draft) -> float:
     """Return the share of failing nodes up to which a version is sane."""
-    return (trial.usual or 0.0) + MORE_FAILING
+    return (trial.previous_share or 0.0) + MORE_FAILING
 
 
 def _numbers(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
     """Return the numbers of a trial for people."""
-    before = "it has no previous version" if trial.usual is None else f"{trial.usual:.1%} with its previous version"
+    before = (
+        "it has no previous version"
+        if trial.previous_share is None
+        else f"{trial.previous_share:.1%} with its previous version"
+    )
     return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
 
 

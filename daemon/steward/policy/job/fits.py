@@ -35,17 +35,17 @@ def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Qu
         job=job.id,
         nodes=needs(job, mem),
         without=without,
-        through=through or (keep_name(job.id) if is_kept(mem, draft) else ""),
+        reservation=through or (keep_name(job.id) if is_kept(mem, draft) else ""),
     )
 
 
 def leaving_service(draft: Draft) -> frozenset[NodeName]:
     """Return the nodes that this plan takes out of service."""
-    known, nodes = draft.found.going
+    known, nodes = draft.found.leaving
     if known != len(draft.actions):
         downed = frozenset(each.node for each in draft.actions_of(DownNode))
         nodes = downed.union(each.node for each in draft.actions_of(DrainNode))
-        draft.found.going = (len(draft.actions), nodes)
+        draft.found.leaving = (len(draft.actions), nodes)
     return nodes
 
 

@@ -162,7 +162,7 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
 def _would_start(other: Job, job: Job, draft: Draft) -> bool:
     """Return whether the other job could start on the kept nodes; True if Slurm does not answer."""
     since = other.eligible or other.submitted or draft.now
-    fit = recent_answer(Question(job=other.id, through=keep_name(job.id)), since, draft)
+    fit = recent_answer(Question(job=other.id, reservation=keep_name(job.id)), since, draft)
     return fit is None or fit.starts
 
 

@@ -125,4 +125,6 @@ def _first_time(host: NodeName, text: str, job: Job, mem: JobMemory, at: float, 
 
 def _note_hurt(node: NodeName, job: Job, draft: Draft) -> None:
     """Remember that the node broke a launch of this job."""
-    draft.nodes.note(node, hurt=MappingProxyType({**draft.nodes.of(node).hurt, job.id: draft.now}))
+    draft.nodes.note(
+        node, failed_launches=MappingProxyType({**draft.nodes.of(node).failed_launches, job.id: draft.now})
+    )

@@ -26,7 +26,7 @@ from steward.policy.state_machine import BLIND_S
 def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
     """Extend the time to look into ended runs by the time without a fresh picture."""
     # the head was away, Slurm did not answer, or the clock was set forward
-    gap = draft.now - draft.head.ends if draft.head.ends is not None else 0.0
+    gap = draft.now - draft.head.looked_at_ends if draft.head.looked_at_ends is not None else 0.0
     for id in ids if gap > BLIND_S else ():
         mem = draft.jobs[id]
         end = end_of(mem)
@@ -37,11 +37,11 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:
     """Remember the approximate time of the last look into ended runs; forget it if there are none."""
-    at = draft.head.ends
+    at = draft.head.looked_at_ends
     if not any(is_looked_into(draft.jobs[id]) for id in ids):
-        draft.head = replace(draft.head, ends=None) if at is not None else draft.head
+        draft.head = replace(draft.head, looked_at_ends=None) if at is not None else draft.head
     elif at is None or draft.now - at > BLIND_S / 2:
-        draft.head = replace(draft.head, ends=draft.now)
+        draft.head = replace(draft.head, looked_at_ends=draft.now)
 
 
 LINGERS_S = 0.3

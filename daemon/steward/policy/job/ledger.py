@@ -160,8 +160,8 @@ def _with_news(run: Run, draft: Draft) -> Run:
         return run
     first = run.first_step if run.first_step is not None else _first_step(run, told)
     # rarely, because each change is written to the disk
-    saved = told.checkpoint_step != run.checkpoint_step and draft.now >= run.told + CHECKPOINTS_EVERY_S
-    if first == run.first_step and not saved and draft.now < run.told + STEPS_EVERY_S:
+    saved = told.checkpoint_step != run.checkpoint_step and draft.now >= run.progress_at + CHECKPOINTS_EVERY_S
+    if first == run.first_step and not saved and draft.now < run.progress_at + STEPS_EVERY_S:
         return run
     return _with_progress(replace(run, first_step=first, first=_first_number(run, told)), told, draft)
 
@@ -176,7 +176,7 @@ def _with_progress(run: Run, told: Progress, draft: Draft) -> Run:
         stepped=told.stepped,
         checkpoint_step=told.checkpoint_step,
         checkpointed=told.checkpointed,
-        told=draft.now,
+        progress_at=draft.now,
     )
 
 

@@ -45,11 +45,11 @@ def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Ca
     draft = OrderDraft(order.who, memory, seen, want)
     match order:
         case ChangeRun():
-            return draft.carried(change_run(order, draft))
+            return draft.result(change_run(order, draft))
         case Approve():
-            return draft.carried(approve(order, draft))
+            return draft.result(approve(order, draft))
         case _:
-            return draft.carried(_answer(order, draft))
+            return draft.result(_answer(order, draft))
 
 
 def _answer(order: ClusterOrder, draft: OrderDraft) -> OrderAnswer:

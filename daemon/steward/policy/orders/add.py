@@ -22,7 +22,7 @@ def add(order: AddNodes, draft: OrderDraft) -> OrderAnswer:
 
     A repeated call (by its client token) gets the same answer and changes nothing.
     """
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     _forget_old_tokens(draft)
     if known := _earlier_answer(order, draft):
         return known
@@ -44,7 +44,7 @@ def _forget_old_tokens(draft: OrderDraft) -> None:
 
 def _earlier_answer(order: AddNodes, draft: OrderDraft) -> OrderAnswer | None:
     token = draft.client_tokens.get(order.token)
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     if token is None:
         return None
     if token.digest != _digest(order, cluster):
@@ -88,7 +88,9 @@ def _grow(grown: dict[str, int], draft: OrderDraft) -> list[Added]:
         group = draft.groups[name]
         goals[name] = replace(group.goal, target=group.goal.target + count)
         check_source(replace(group, goal=goals[name]), draft.rules)
-    check_limits([replace(each, goal=goals.get(each.name, each.goal)) for each in draft.staying()], draft.rules)
+    check_limits(
+        [replace(each, goal=goals.get(each.name, each.goal)) for each in draft.groups_that_stay()], draft.rules
+    )
     operation = draft.set_goals(goals)
     added = [one for name, count in grown.items() for one in _mint(draft.groups[name], count, draft)]
     sizes = ", ".join(f"{name} {_goal_before(name, draft).target} -> {goals[name].target}" for name in grown)

@@ -72,7 +72,7 @@ def delete(order: DeleteCluster, draft: OrderDraft) -> OrderAnswer:
 
     If the cluster is being deleted already, retry the backups that failed. Raises Refusal if none failed.
     """
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     if cluster.status is ClusterStatus.DELETING:
         return _retry_stuck(cluster, draft)
     draft.cluster = replace(cluster, status=ClusterStatus.DELETING)
@@ -110,7 +110,7 @@ def change_tags(order: ChangeTags, draft: OrderDraft) -> OrderAnswer:
         draft.scheduler = replace(scheduler, tags=tags)
         _tell("scheduler.tags", f"scheduler config {scheduler.name}", scheduler.tags, tags, draft)
         return OrderAnswer(made=scheduler.id, tags=tags)
-    cluster = draft.the(order.arn)
+    cluster = draft.cluster_named(order.arn)
     tags = _changed(cluster.tags, order)
     draft.cluster = replace(cluster, tags=tags)
     _tell("cluster.tags", f"cluster {cluster.name}", cluster.tags, tags, draft)

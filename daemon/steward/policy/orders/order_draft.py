@@ -30,7 +30,7 @@ class OrderDraft(Draft):
     def rules(self) -> CapacityPolicy:
         return self.want.capacity
 
-    def the(self, name: str) -> Cluster:
+    def cluster_named(self, name: str) -> Cluster:
         """Return the cluster by its name or its ARN. Raises Refusal if the head has no such cluster."""
         cluster = self.cluster
         if cluster is None or name not in (cluster.name, arn_of(cluster.id, self.rules)):
@@ -79,11 +79,11 @@ class OrderDraft(Draft):
         self.groups[group.name] = group
         return group
 
-    def staying(self) -> list[Group]:
+    def groups_that_stay(self) -> list[Group]:
         """Return the groups that are not being deleted, by name."""
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
-    def carried(self, answer: OrderAnswer) -> Carried:
+    def result(self, answer: OrderAnswer) -> Carried:
         """Return the memory and the events after the order, with the caller's answer."""
         plan = self.plan()
         return Carried(memory=plan.memory, events=plan.events, answer=answer)

@@ -126,7 +126,7 @@ def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> OrderAnswe
     Raises Refusal, and starts none, if a group or instance is not known, a group takes no jobs, no instance is in
     service, or an earlier request is not over.
     """
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     check_free(draft)
     wished: dict[NodeName, frozenset[DeepKind]] = {}
     for name, ids, checks in order.wishes:

@@ -36,7 +36,7 @@ _MAY_BE_ENDED = (CaseStep.SUSPECT, CaseStep.HELD)
 
 def touch(order: TouchNodes, draft: OrderDraft) -> OrderAnswer:
     """Carry out the order. The answer has one line for each id. Raises Refusal if a deletion accepted no node."""
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     _check(order, cluster, draft)
     named = [(id, False) for id in _distinct(order.ids)] + [(id, True) for id in _distinct(order.logical_ids)]
     by_id = _by_id(draft)

@@ -23,7 +23,7 @@ from steward.policy.orders.refuse import (
 
 def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
     """Change the cluster: a new name adds a group, a known name changes one; members that are left out stay."""
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     check_not_busy(cluster, "UpdateCluster")
     check_repeated((wish.name for wish in order.groups), "InstanceGroups")
     cluster = draft.cluster = replace(
@@ -93,7 +93,7 @@ def _delete_groups(order: UpdateCluster, draft: OrderDraft, cluster: Cluster) ->
 
 def _check_whole(goals: dict[str, Goal], order: UpdateCluster, draft: OrderDraft, cluster: Cluster) -> None:
     """Check all groups together, in their state after the order. Raises Refusal."""
-    staying = [replace(group, goal=goals.get(group.name, group.goal)) for group in draft.staying()]
+    staying = [replace(group, goal=goals.get(group.name, group.goal)) for group in draft.groups_that_stay()]
     if not staying:
         raise invalid("InstanceGroupsToDelete: at least one instance group must stay; DeleteCluster deletes them all.")
     had_roles = any(group.role is not Role.COMPUTE for group in draft.before.groups.values())
@@ -121,7 +121,7 @@ def update_software(order: UpdateSoftware, draft: OrderDraft) -> OrderAnswer:
 
     The lifecycle scripts run again, even if image and release stay the same.
     """
-    cluster = draft.the(order.cluster)
+    cluster = draft.cluster_named(order.cluster)
     check_not_busy(cluster, "UpdateClusterSoftware")
     _check(order, draft)
     for group, release in _groups(order, draft, cluster):
@@ -132,7 +132,7 @@ def update_software(order: UpdateSoftware, draft: OrderDraft) -> OrderAnswer:
             "rollout.ordered", f"{draft.who} ordered a software update of {group.name} to {shown}", group=group.name
         )
     if not cluster.continuous:
-        draft.cluster = replace(draft.the(order.cluster), status=ClusterStatus.SYSTEM_UPDATING)
+        draft.cluster = replace(draft.cluster_named(order.cluster), status=ClusterStatus.SYSTEM_UPDATING)
     return OrderAnswer(cluster_id=cluster.id)
 
 
@@ -157,7 +157,7 @@ def _groups(order: UpdateSoftware, draft: OrderDraft, cluster: Cluster) -> list[
     Raises Refusal for the controller group, which is the head's own machine, and if no group is left.
     """
     if not order.groups:
-        found = [(group, "") for group in draft.staying() if group.role is not Role.CONTROLLER]
+        found = [(group, "") for group in draft.groups_that_stay() if group.role is not Role.CONTROLLER]
         if not found:
             raise invalid(f"Cluster {cluster.name} has no instance group whose software Steward updates.")
         return found

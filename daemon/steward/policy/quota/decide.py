@@ -221,7 +221,7 @@ class Decider:
         """Return whether the unit has room on nodes, or its nodes need not be tested yet."""
         # Slurm may start a new job at once: test nodes only after Slurm has looked at the job, whatever reason it gave
         # (22.05 may name a limit that has room)
-        return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has(wish)
+        return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has_room(wish)
 
     def _may_take(self, unit: Unit) -> bool:
         """Return whether the unit could start on nodes that others are evicted from."""
@@ -243,7 +243,7 @@ class Decider:
 
     def _if_slurm_would_start(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
         """Return the found victims if Slurm would start the job on their nodes; else put them back and return None."""
-        nodes = self._room.places.having_room(wish) if found and wish is not None else None
+        nodes = self._room.places.nodes_with_room(wish) if found and wish is not None else None
         if not found or self._rules.suits(unit.jobs[0], nodes):
             return found
         pick.put_all_back(self._room, found)
@@ -319,7 +319,7 @@ class Decider:
         if unit.jobs[0].reason in _NOT_YET or not self._fits(unit, asked):
             return False
         wish = self._wish(unit, asked, size)
-        return wish is not None and not self._room.places.has(wish) and self._room.is_hopeless(wish)
+        return wish is not None and not self._room.places.has_room(wish) and self._room.is_hopeless(wish)
 
     def _grant(self, unit: Unit, asked: Amounts, most: int) -> int:
         """Lend to up to `most` tasks; return how many got their request."""

@@ -37,11 +37,11 @@ class Room:
         self._places: Places | None = None
         self._hopeless: dict[Wish, bool] = {}
         self._on: dict[NodeName, list[Unit]] | None = None
-        self.ways: dict[tuple[Reclaimed, str, Wish], tuple[_On, list[tuple[_Harm, NodeName]]]] = {}
+        self.evictions: dict[tuple[Reclaimed, str, Wish], tuple[_On, list[tuple[_Harm, NodeName]]]] = {}
         """For each request of a team: the units on each node that may be taken, and a heap of nodes to clear."""
         self._excess: dict[str, list[Unit]] = {}
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
-        self.gone: set[JobId] = set()
+        self.taken: set[JobId] = set()
 
     def is_hopeless(self, wish: Wish) -> bool:
         """Return whether even evicting every borrower would not make room; worked out once for each wish."""
@@ -51,8 +51,8 @@ class Room:
                 for unit in chain.from_iterable(map(self.excess, self._running)):
                     for node in {node for job in unit.jobs for node in job.nodes}:
                         self._on.setdefault(node, []).append(unit)
-            here = {node: [u for u in self._on.get(node, ()) if u.id not in self.gone] for node in wish.nodes}
-            self._hopeless[wish] = not self.places.could(wish, here)
+            here = {node: [u for u in self._on.get(node, ()) if u.id not in self.taken] for node in wish.nodes}
+            self._hopeless[wish] = not self.places.has_room_without(wish, here)
         return self._hopeless[wish]
 
     def excess(self, team: str) -> list[Unit]:
@@ -100,17 +100,17 @@ class Room:
 
     def take(self, unit: Unit) -> None:
         """Take the unit out of the ledger and off its nodes."""
-        self.gone.add(unit.id)
+        self.taken.add(unit.id)
         self.ledger.take(unit.team, unit.options[0], -1, away=unit.away)
         if self._places is not None:
-            self._places.let_go(unit)
+            self._places.release(unit)
 
     def put_back(self, unit: Unit) -> None:
         """Put the unit back into the ledger and on its nodes."""
-        self.gone.discard(unit.id)
+        self.taken.discard(unit.id)
         self.ledger.take(unit.team, unit.options[0], away=unit.away)
         if self._places is not None:
-            self._places.let_go(unit, -1)
+            self._places.release(unit, -1)
 
 
 def _victim_order(unit: Unit) -> tuple[int, bool, float, int, int]:
@@ -137,7 +137,7 @@ class Demand:
 def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) -> list[Unit] | None:
     """Return the units to evict for a job within its team's quota, largest borrowers first; None if none make room."""
     # the job needs only free nodes: without a lack of nodes, a team's borrowing is no reason to evict its jobs
-    if wish is not None and not room.places.has(wish) and room.is_hopeless(wish):
+    if wish is not None and not room.places.has_room(wish) and room.is_hopeless(wish):
         return None
     return _choose(
         room,
@@ -189,7 +189,7 @@ def even_out(
 
     def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
         for unit in _borrowed(room, team, names):
-            if room.ledger.rank(unit.team) > after and unit.since <= started_before and not room.gone:
+            if room.ledger.rank(unit.team) > after and unit.since <= started_before and not room.taken:
                 yield unit
 
     found = _choose(room, _demand_with_quotas(room, team, wanted, wish, Reclaimed.REBALANCE, candidates))
@@ -221,7 +221,7 @@ def _demand_with_quotas(
 def _choose(room: Room, demand: Demand) -> list[Unit] | None:
     """Return the units to evict, already removed from the ledger; None if evicting them makes no room."""
     found, wish = _make_room(room, demand), demand.wish
-    if found is None or wish is None or room.places.has(wish):
+    if found is None or wish is None or room.places.has_room(wish):
         return found
     put_all_back(room, found)
     return _make_place(room, demand, wish)
@@ -231,24 +231,24 @@ def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
     """Return the units to evict, chosen node by node with the least harm; None if that would not let the job start."""
     places = room.places
     taken = _clear_nodes(room, demand, wish) if wish.is_by_node else _clear_in_all(room, demand, wish)
-    more = _make_room(room, demand) if places.has(wish) else None
+    more = _make_room(room, demand) if places.has_room(wish) else None
     if more is None:
         put_all_back(room, taken)
         return None
     for unit in taken[::-1]:
         room.put_back(unit)
-        if demand.lacks() or not places.has(wish):
+        if demand.lacks() or not places.has_room(wish):
             room.take(unit)
-    return [unit for unit in (*taken, *more) if unit.id in room.gone]
+    return [unit for unit in (*taken, *more) if unit.id in room.taken]
 
 
 def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
     """Take units off the job's nodes, one by one, until the job has room; return the taken units."""
     taken: list[Unit] = []
     for unit in list(demand.candidates(demand.wanted)):
-        if room.places.has(wish):
+        if room.places.has_room(wish):
             break
-        if unit.id not in room.gone and any(job.nodes & wish.nodes for job in unit.jobs):
+        if unit.id not in room.taken and any(job.nodes & wish.nodes for job in unit.jobs):
             room.take(unit)
             taken.append(unit)
     return taken
@@ -265,7 +265,7 @@ def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
                 return taken
             _take_all(room, way)
             taken += way
-    while not places.has(wish):
+    while not places.has_room(wish):
         first = [heapq.heappop(ways)[1] for _ in range(min(len(ways), _WEIGHED_AT_ONCE))]
         now = ((_units_to_clear(room, wish, node, on, demand.cause), node) for node in first)
         again = sorted((_harm(room, way, places.now), node, way) for way, node in now if way)
@@ -283,13 +283,13 @@ def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
 def _nodes_to_clear(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
     """Return the units on each node that may be taken for the demand, and a heap of nodes to clear."""
     key = demand.cause, demand.team, wish
-    if (known := room.ways.get(key)) is None:
+    if (known := room.evictions.get(key)) is None:
         on: _On = {}
         for unit in demand.candidates(demand.wanted):
             for node in {node for job in unit.jobs for node in job.nodes & wish.nodes}:
                 on.setdefault(node, []).append(unit)
         found = ((_units_to_clear(room, wish, node, on, demand.cause), node) for node in on)
-        known = room.ways[key] = on, [(_harm(room, way, room.places.now), node) for way, node in found if way]
+        known = room.evictions[key] = on, [(_harm(room, way, room.places.now), node) for way, node in found if way]
         heapq.heapify(known[1])
     return known
 
@@ -314,7 +314,7 @@ def _units_to_clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Recl
         room.put_back(unit)
         if is_clear and places.lacks(wish, node):
             room.take(unit)
-    needed = [unit for unit in taken if unit.id in room.gone]
+    needed = [unit for unit in taken if unit.id in room.taken]
     put_all_back(room, needed)
     return needed
 
@@ -345,7 +345,7 @@ def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
     """Take units until nothing is lacking, and return the needed ones; None, with all put back, if that fails."""
     taken: list[Unit] = []
     while short := demand.lacks():
-        found = next((unit for unit in demand.candidates(short) if unit.id not in room.gone), None)
+        found = next((unit for unit in demand.candidates(short) if unit.id not in room.taken), None)
         if found is None:
             put_all_back(room, taken)
             return None
@@ -355,7 +355,7 @@ def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
         room.put_back(unit)
         if demand.lacks():
             room.take(unit)
-    return [unit for unit in taken if unit.id in room.gone]
+    return [unit for unit in taken if unit.id in room.taken]
 
 
 def _borrowed(room: Room, team: str, names: Iterable[Resource]) -> Iterator[Unit]:
@@ -370,7 +370,7 @@ def _borrowed(room: Room, team: str, names: Iterable[Resource]) -> Iterator[Unit
 
 def _helps(room: Room, unit: Unit, names: Iterable[Resource]) -> bool:
     """Return whether the unit has one of these resources and is not taken."""
-    return unit.id not in room.gone and any(unit.options[0].get(name) for name in names)
+    return unit.id not in room.taken and any(unit.options[0].get(name) for name in names)
 
 
 def _borrows_more(room: Room, team: str, wanted: Amounts, before: Mapping[Resource, int]) -> bool:

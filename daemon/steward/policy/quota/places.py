@@ -67,7 +67,7 @@ class Places:
         self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
         accounting = draft.seen.accounting
         backfill_s = accounting.can.backfill_s if accounting is not None else 0.0
-        self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now, backfill_s, self.may_use)
+        self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now, backfill_s, self.nodes_for)
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
         """The nodes whose free resources changed, in order."""
@@ -147,7 +147,7 @@ class Places:
             whole=job.exclusive,
         )
 
-    def may_use(self, job: Job) -> frozenset[NodeName]:
+    def nodes_for(self, job: Job) -> frozenset[NodeName]:
         """Return the nodes on which Slurm may start a job."""
         if job.required and len(job.required) >= job.node_count:
             return job.required
@@ -165,7 +165,7 @@ class Places:
                 self.plans.add(job)
                 self._draft.wake(by)
 
-    def has(self, wish: Wish) -> bool:
+    def has_room(self, wish: Wish) -> bool:
         """Return whether the nodes have room for the job now."""
         if wish.parts:
             return self._left_by_parts(wish, self._free) is not None
@@ -187,18 +187,18 @@ class Places:
             left.update(self._left_by_job(part, _fullest_first(part, room), free))
         return left
 
-    def had(self, wish: Wish) -> bool:
+    def had_room_at_first(self, wish: Wish) -> bool:
         """Return whether the job would have room if no nodes were promised to others in this turn."""
         if wish.parts:
             return self._left_by_parts(wish, self._at_first) is not None
         nodes = [node for node in wish.nodes if self._suits(wish, node, self._at_first[node])]
         return self._is_met(wish, nodes, self._at_first)
 
-    def having_room(self, wish: Wish) -> frozenset[NodeName]:
+    def nodes_with_room(self, wish: Wish) -> frozenset[NodeName]:
         """Return the nodes on which the job has room now."""
         return frozenset(self._nodes_with_room(wish))
 
-    def could(self, wish: Wish, without: Mapping[NodeName, Iterable[Unit]]) -> bool:
+    def has_room_without(self, wish: Wish, without: Mapping[NodeName, Iterable[Unit]]) -> bool:
         """Return whether the job would have room if these units left their nodes."""
         free = {}
         for node in wish.nodes:
@@ -258,7 +258,7 @@ class Places:
         """Place the job where Slurm would start it: on the fullest nodes with room; do nothing without room."""
         if wish.parts:
             left = self._left_by_parts(wish, self._free) or {}
-        elif self.has(wish):
+        elif self.has_room(wish):
             left = dict(self._left_by_job(wish, _fullest_first(wish, self._nodes_with_room(wish)), self._free))
         else:
             return
@@ -280,7 +280,7 @@ class Places:
                 found[what] = found.get(what, 0) - amount
             yield name, found
 
-    def let_go(self, unit: Unit, times: int = 1) -> None:
+    def release(self, unit: Unit, times: int = 1) -> None:
         """Remove a running unit from its nodes; with negative `times`, put it back."""
         for job in unit.jobs:
             self._hold(job.nodes, self._requests.used((job,)), -times)

@@ -75,7 +75,7 @@ def take_turn(draft: Draft) -> Turn | None:
 
     staying = _staying(jobs.running, going)
     room = Room(ledger, staying, lambda: Places(draft, flavors, requests, going))
-    room.gone.update(id for id in draft.quota_jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
+    room.taken.update(id for id in draft.quota_jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
     held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
