@@ -121,18 +121,22 @@ def test_it_is_asked_again_ever_more_rarely_and_at_once_after_a_repair() -> None
 
 def test_a_hot_spare_that_is_like_its_nodes_is_let_out_in_the_plan_that_frees_them() -> None:
     """Slurm's test sees the nodes of one reservation: with those that are kept it does not see the spare."""
-    picture = (
-        waiting().then(10).node("n4", base=NodeBase.IDLE).change_job(8, state=JobState.COMPLETED, nodes=frozenset())
-    )
-    hot = Reservation(name=hot_name("main"), nodes=names("n4"), starts=picture.now, ends=picture.now + 3600)
-    there = {**picture.seen.reservations, hot.name: hot}
-    shown = answered(picture.see(reservations=there, reservations_at=picture.now), says(NEVER))
-
+    shown = with_a_hot_spare()
     actions = shown.plan().actions
     assert [a.name for a in actions if isinstance(a, FreeNodes) and a.name == NAME] == [NAME]
     assert "job.hot_spare" in [event.kind for event in shown.plan().events]
     unlike = answered(shown.node("n4", gres="gpu:l4:1").see(fits={}), says(NEVER))
     assert [a for a in unlike.plan().actions if isinstance(a, FreeNodes) and a.name == NAME] == []
+
+
+def with_a_hot_spare() -> Picture:
+    """n4 is a hot spare like the nodes of job 7, which waits beside those that are kept for it."""
+    picture = (
+        waiting().then(10).node("n4", base=NodeBase.IDLE).change_job(8, state=JobState.COMPLETED, nodes=frozenset())
+    )
+    hot = Reservation(name=hot_name("main"), nodes=names("n4"), starts=picture.now, ends=picture.now + 3600)
+    there = {**picture.seen.reservations, hot.name: hot}
+    return answered(picture.see(reservations=there, reservations_at=picture.now), says(NEVER))
 
 
 def explained(picture: Picture, fit: Fit, *, reason: str = "Resources") -> list[str]:

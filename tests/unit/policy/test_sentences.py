@@ -899,6 +899,11 @@ KEPT: list[Row] = [
         lambda: the_job_waits(),
     ),
     (
+        "job 7: hot spares n4 are released for it",
+        fits.with_a_hot_spare,
+        lambda: answered(fits.with_a_hot_spare().node("n4", gres="gpu:l4:1").see(fits={}), fits.NEVER),
+    ),
+    (
         "job 7: its nodes are not kept for it: more than 10% of main (resume.keep_percent)",
         lambda: keep.full().resume(keep_percent=10.0).lost("n2"),
         lambda: keep.full().lost("n2"),

@@ -462,7 +462,7 @@ ELASTIC: list[Row] = [
     ),
     (
         "The run stays at its size: it has no coordinator (no token).",
-        lambda: of_run(alone="no token"),
+        lambda: of_run(why_no_coordinator="no token"),
         lambda: of_run(),
     ),
     (
