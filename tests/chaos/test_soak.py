@@ -7,6 +7,7 @@ store; what bounds them is written down in docs/performance.md.
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -74,11 +75,12 @@ class _Unforgetting:
 
     def __call__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
         decided = plan(seen, want, memory, now)
-        whole = {**getattr(memory, self.section), **getattr(decided.memory, self.section)}
+        whole: dict[Any, Any] = {**getattr(memory, self.section), **getattr(decided.memory, self.section)}
         if self.section in ("history", *KEPT_FOR_WEEKS):
             before = getattr(memory, self.section)
             whole = {key: tuple(dict.fromkeys((*before.get(key, ()), *many))) for key, many in whole.items()}
-        return replace(decided, memory=replace(decided.memory, **{self.section: whole}))
+        changed: dict[str, Any] = {self.section: whole}
+        return replace(decided, memory=replace(decided.memory, **changed))
 
 
 def _more(days: Sequence[Counts], settled: int) -> Mapping[str, tuple[int, int]]:
