@@ -75,7 +75,7 @@ class _Unforgetting:
 
     def __call__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
         decided = plan(seen, want, memory, now)
-        whole = {**getattr(memory, self.section), **getattr(decided.memory, self.section)}
+        whole: dict[Any, Any] = {**getattr(memory, self.section), **getattr(decided.memory, self.section)}
         if self.section in ("history", *KEPT_FOR_WEEKS):
             before = getattr(memory, self.section)
             whole = {key: tuple(dict.fromkeys((*before.get(key, ()), *many))) for key, many in whole.items()}
