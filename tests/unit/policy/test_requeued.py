@@ -169,6 +169,26 @@ def test_so_is_one_whose_next_run_had_begun_already() -> None:
     assert decided.memory.jobs[J].resumes == 1
 
 
+@pytest.mark.parametrize("mine", [True, False], ids=["its user's", "another user's"])
+@pytest.mark.parametrize("was_seen_gone", [True, False])
+def test_a_new_job_with_the_number_of_a_forgotten_one_has_nothing_of_its_past(mine: bool, was_seen_gone: bool) -> None:
+    """slurmctld was killed before it had saved the submission, and gives the number again."""
+    waits = by_slurm().then(1.1)
+    resumed = waits.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=waits.now).then(1)
+    assert resumed.memory.jobs[J].resumes == 1
+    if was_seen_gone:
+        resumed = resumed.see(jobs={}).then(5).then(1)
+        assert resumed.memory.jobs[J].ended is not None
+    resumed = resumed.after(60)
+    fields = {"started": resumed.now, "submitted": resumed.now, **({} if mine else {"user_id": 4711})}
+    new = resumed.see(opted_in=()).job(J, on=("n1", "n2", "n3"), **fields).then()
+    assert J not in new.memory.jobs
+    failed = new.change_job(state=JobState.NODE_FAIL, ended=new.now + 5).lost("n2").then(6).then(1)
+    assert J not in failed.memory.jobs
+    back = new.opted_in(J).then(1).lost("n2").then().marked("n2").requeued().then(1.1)
+    assert back.memory.jobs[J].resumes == 1 if mine else J not in back.memory.jobs
+
+
 def test_a_persons_requeue_that_slurmctld_forgot_is_not_done_for_him() -> None:
     before = a_cluster().job().opted_in().then()
     shown = before.seen.jobs[J]

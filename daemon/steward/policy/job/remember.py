@@ -132,7 +132,7 @@ def _remember(
         return
     if replica_of(job.comment) is not None:
         return  # its elastic run goes on without this replica
-    if mem is not None and mem.uid == uid and not is_another(job, mem):
+    if mem is not None and not is_another(job, mem):
         if mem.by_default and not by_default:
             draft.jobs[id] = replace(mem, mode=mode, by_default=False)
         return
@@ -168,9 +168,16 @@ def _id_of_whole_job(id: JobId, draft: Draft) -> JobId:
 
 
 def is_another(job: Job, mem: JobMemory) -> bool:
-    """Return whether the number belongs to a new job (Slurm starts over at MaxJobId)."""
-    is_newer = mem.ended is not None and job.submitted is not None and job.submitted > mem.ended
-    # a requeued job has a new time of submission, too, but more restarts
+    """Return whether the number belongs to another job than the remembered one.
+
+    Slurm gives a number again after it lost its newest state, and starts over at MaxJobId.
+    """
+    if job.user_id != mem.uid:
+        return True
+    # a run was submitted before it started, and Slurm tells both times; a requeued job has a new time of submission,
+    # too, but more restarts
+    since = mem.started if mem.started is not None else mem.ended
+    is_newer = since is not None and job.submitted is not None and job.submitted > since
     return is_newer and job.restarts <= mem.restarts
 
 

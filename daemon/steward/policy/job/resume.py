@@ -54,6 +54,7 @@ COMPLETING_WATCH_S = 60.0
 
 def follow_jobs(draft: Draft) -> None:
     """Bring the memory of each opted-in job up to date, and do what the job's state calls for."""
+    _forget_reused_numbers(draft)
     ids = jobs_needing_attention(draft)
     forgive_blind_time(ids, draft)
     for id in ids:
@@ -75,6 +76,14 @@ def follow_jobs(draft: Draft) -> None:
     note_look(ids, draft)
 
 
+def _forget_reused_numbers(draft: Draft) -> None:
+    """Forget the jobs whose numbers Slurm gave to others, which are remembered when they opt in themselves."""
+    for id in jobs_needing_attention(draft):
+        job = draft.seen.jobs.get(id)
+        if job is not None and is_another(job, draft.jobs[id]):
+            del draft.jobs[id]
+
+
 def _look_soon(job: Job, draft: Draft) -> None:
     """Look again soon at a job that cleans up."""
     began = cleans_up_since(job, draft)
@@ -86,7 +95,7 @@ def _look_soon(job: Job, draft: Draft) -> None:
 def _count_unseen(job: Job, draft: Draft) -> None:
     """Charge a resume for each run that came and ended between two looks, because its cause is unknown."""
     mem = draft.jobs[job.id]
-    if job.restarts <= mem.restarts + 1 or is_another(job, mem):
+    if job.restarts <= mem.restarts + 1:
         return
     runs = range(mem.restarts + 1, job.restarts)
     unseen = sum(not was_put_back_by_us(job.id, restart, draft) for restart in runs)
@@ -237,8 +246,7 @@ def _follow_pending(job: Job, draft: Draft) -> None:
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """Note that the job is back in the queue: by our request, by Slurm after a fault, or by a person."""
-    if not is_another(job, mem):
-        mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
+    mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     last = mem.last_attempt
     if last is not None and last.is_requeue and last.requeued is None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
