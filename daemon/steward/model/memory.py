@@ -110,6 +110,8 @@ class NodeMemory:
     """User -> when a job of that user was counted that excludes the node by name."""
     hurt: Mapping[int, UnixTime] = field(default_factory=_none)
     """Job -> when Slurm could not start it on the node, without saying why."""
+    failed_for: Mapping[int, UnixTime] = field(default_factory=_none)
+    """User -> when Slurm last took the node out because a job of that user could not begin or end there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
