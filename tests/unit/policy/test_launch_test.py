@@ -200,7 +200,10 @@ def served_again(picture: Picture) -> Picture:
     return closed
 
 
-@pytest.mark.parametrize(("users", "rung"), [((1000, 1000, 1000), Advice.NONE), ((1000, 1001), Advice.REBOOT)])
+@pytest.mark.parametrize(
+    ("users", "rung"),
+    [((1000, 1000, 1000), Advice.NONE), ((1000, 1001), Advice.REBOOT), ((1000, 1000, 1001, 1000), Advice.REBOOT)],
+)
 def test_jobs_of_one_user_that_cannot_begin_there_again_and_again_cost_no_reboot(
     users: tuple[int, ...], rung: Advice
 ) -> None:
@@ -211,6 +214,14 @@ def test_jobs_of_one_user_that_cannot_begin_there_again_and_again_cost_no_reboot
         picture = served_again(put_back(picture, 20 + number, uid))
     again = put_back(picture, 40, last).then()
     assert [case.rung for case in again.memory.cases.values() if case.is_open] == [rung]
+
+
+def test_a_user_of_whom_a_job_was_there_each_time_may_have_brought_about_all() -> None:
+    """Others' jobs end there at the same moments, by chance or because he waits for them."""
+    picture = served_again(put_back(a_cluster(), 20, 1000))
+    beside = {"state": JobState.COMPLETED, "user_id": 1001, "ended": picture.now}
+    again = put_back(picture, 21, 1000).job(22, on=("n2",), **beside).then()
+    assert [case.rung for case in again.memory.cases.values() if case.is_open] == [Advice.NONE]
 
 
 def test_a_job_that_slurm_does_not_show_any_more_is_nobodys() -> None:

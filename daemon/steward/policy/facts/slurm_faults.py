@@ -10,6 +10,7 @@ from steward.model.health import Advice
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import first_token
+from steward.model.memory import NO_USER
 from steward.model.node import Node
 from steward.model.resume import JobMemory
 from steward.model.text import one_line
@@ -106,17 +107,20 @@ TOLD_WITHIN_S = 3.0
 
 
 def note_users(node: Node, draft: Draft) -> None:
-    """Remember the users whose jobs could not begin or end on the node when Slurm took it out for that."""
+    """Remember which users may have brought it about, each time, that Slurm took the node out for a job's launch."""
     row = slurms_own(node, draft.want.slurm_user)
     if row is None or row.response is not Response.LAUNCH or node.reason is None:
         return
     users = {job.user_id for job in draft.seen.jobs.values() if _may_have_failed(job, node, node.reason.at)}
-    known = draft.nodes.of(node.name).failed_for
-    draft.nodes.note(node.name, failed_for=MappingProxyType({**known, **dict.fromkeys(users, draft.now)}))
+    known = draft.nodes.of(node.name).broken_by
+    if users and (each_time := users & known.keys() if known else users) != known.keys():
+        draft.nodes.note(node.name, broken_by=MappingProxyType(dict.fromkeys(each_time or (NO_USER,), draft.now)))
 
 
 def _may_have_failed(job: Job, node: Node, at: float) -> bool:
-    """Return whether the job is back in the queue since that time, or ended then on the node."""
+    """Return whether a user's job is back in the queue since that time, or ended then on the node."""
+    if job.deep_check:
+        return False
     # Slurm shows the nodes of a run that ended, and not those of one that it put back: its partition has to do
     if job.ended is not None and node.name in job.nodes:
         return abs(job.ended - at) <= TOLD_WITHIN_S
@@ -125,12 +129,12 @@ def _may_have_failed(job: Job, node: Node, at: float) -> bool:
 
 
 def is_of_one_user(case: Case, draft: Draft) -> bool:
-    """Return whether the case is about jobs that could not begin or end, and all that are known were of one user."""
-    # one user can bring that about, job by job, by what the site's scripts meet of him; launches that failed without a
-    # word of Slurm's count only if they were of several users
+    """Return whether the case is about jobs that could not begin or end, and one user may have brought it about."""
+    # he can, job by job, by what the site's scripts meet of him; launches that failed without a word of Slurm's count
+    # only if they were of several users
     if not breaks_launches(case) or case.check == LAUNCH_FAILED:
         return False
-    return len(draft.nodes.of(case.node).failed_for) <= MOST_HURT
+    return NO_USER not in draft.nodes.of(case.node).broken_by
 
 
 # Launches that failed on a node which Slurm leaves in service.
