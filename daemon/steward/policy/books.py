@@ -240,6 +240,7 @@ class NodeBook(Kept[NodeName, NodeMemory]):
 def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
     yield from mem.excluded_by.values()
     yield from mem.failed_launches.values()
+    yield from mem.broken_by.values()
     for what in _EXPIRING if is_there else _EXPIRING_IF_UNKNOWN:
         at: float | None = getattr(mem, what)
         if at is not None:
@@ -250,9 +251,11 @@ def _without_old_times(mem: NodeMemory, since: float, *, is_there: bool) -> dict
     """Return the fields that expire, without the times at or before `since`."""
     told = {what: getattr(mem, what) for what in (_EXPIRING if is_there else _EXPIRING_IF_UNKNOWN)}
     young = {what: at if at is not None and at > since else None for what, at in told.items()}
-    excluded_by = {user: at for user, at in mem.excluded_by.items() if at > since}
-    hurt = {job: at for job, at in mem.failed_launches.items() if at > since}
-    return {**young, "excluded_by": MappingProxyType(excluded_by), "failed_launches": MappingProxyType(hurt)}
+    tables = {what: getattr(mem, what) for what in ("excluded_by", "failed_launches", "broken_by")}
+    left = {
+        what: MappingProxyType({id: at for id, at in table.items() if at > since}) for what, table in tables.items()
+    }
+    return {**young, **left}
 
 
 class DeepBook(Kept[str, DeepRun]):

@@ -184,3 +184,65 @@ def test_a_check_in_report_mode_that_looks_at_that_very_thing_has_a_say_in_the_r
 
 def test_the_job_of_the_test_is_nobodys_job_to_resume() -> None:
     assert JobId(TRIAL) not in on_trial(to_be_tested()).then().memory.jobs
+
+
+def put_back(picture: Picture, id: int, uid: int) -> Picture:
+    """Slurm drains n2 because this user's job could not begin there, and puts the job back."""
+    fields: dict[str, Any] = {"state": JobState.PENDING, "reason": "launch failed requeued held", "restarts": 1}
+    return slurm_drains(picture, PROLOG).job(id, on=(), user_id=uid, submitted=picture.now, started=None, **fields)
+
+
+def served_again(picture: Picture) -> Picture:
+    """Its checks and the test passed, and it takes jobs."""
+    tested = checked(picture.then().then()).then()
+    closed = over(with_job(on_trial(tested).then(), **ENDED_WELL)).then(700.0)
+    assert [case.step for case in closed.memory.cases.values() if case.is_open] == []
+    return closed
+
+
+@pytest.mark.parametrize(
+    ("users", "rung"),
+    [((1000, 1000, 1000), Advice.NONE), ((1000, 1001), Advice.REBOOT), ((1000, 1000, 1001, 1000), Advice.REBOOT)],
+)
+def test_jobs_of_one_user_that_cannot_begin_there_again_and_again_cost_no_reboot(
+    users: tuple[int, ...], rung: Advice
+) -> None:
+    """What he brings about by himself, as by files that the site's Prolog meets: Steward's own job begins each time."""
+    *before, last = users
+    picture = a_cluster()
+    for number, uid in enumerate(before):
+        picture = served_again(put_back(picture, 20 + number, uid))
+    again = put_back(picture, 40, last).then()
+    assert [case.rung for case in again.memory.cases.values() if case.is_open] == [rung]
+
+
+def test_a_user_of_whom_a_job_was_there_each_time_may_have_brought_about_all() -> None:
+    """Others' jobs end there at the same moments, by chance or because he waits for them."""
+    picture = served_again(put_back(a_cluster(), 20, 1000))
+    beside = {"state": JobState.COMPLETED, "user_id": 1001, "ended": picture.now}
+    again = put_back(picture, 21, 1000).job(22, on=("n2",), **beside).then()
+    assert [case.rung for case in again.memory.cases.values() if case.is_open] == [Advice.NONE]
+
+
+def test_a_job_that_slurm_does_not_show_any_more_is_nobodys() -> None:
+    picture = served_again(slurm_drains(a_cluster(), PROLOG))
+    again = slurm_drains(picture, PROLOG).then()
+    assert [case.rung for case in again.memory.cases.values() if case.is_open] == [Advice.NONE]
+
+
+def full_before_replace(check: str) -> Picture:
+    """Neither the checks nor a reboot helped, and a check finds something full."""
+    taken_out = slurm_drains(a_cluster(), PROLOG).then().then()
+    full = taken_out.failing("n2", Severity.INFO, check=check, text="in use: / 100 %", event=False)
+    case = replace(the_case(full), rung=Advice.REPLACE, step=CaseStep.RELEASE)
+    return replace(full, memory=replace(full.memory, cases={case.id: case})).then(5.0)
+
+
+@pytest.mark.parametrize(
+    ("check", "step"), [("disk", CaseStep.HELD), ("slurm.spool", CaseStep.HELD), ("other", CaseStep.LAUNCH)]
+)
+def test_where_a_disk_is_full_and_no_job_begins_the_machine_is_not_replaced(check: str, step: CaseStep) -> None:
+    """Users can fill the new machine's, too."""
+    later = full_before_replace(check)
+    assert the_case(later).step is step
+    assert ("what users can fill (in use: / 100 %)" in the_case(later).why.text) is (step is CaseStep.HELD)

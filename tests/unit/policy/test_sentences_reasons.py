@@ -64,6 +64,11 @@ REASONS: list[Row] = [
         lambda: unended("Prolog error"),
     ),
     (
+        "no machine is replaced for what users can fill (in use: / 100 %)",
+        lambda: launch_test.full_before_replace("disk"),
+        lambda: launch_test.full_before_replace("other"),
+    ),
+    (
         "8 of 100 nodes were taken out for what a job can bring about (slurm.kill_task_failed)",
         lambda: killed_on(8),
         lambda: killed_on(1),

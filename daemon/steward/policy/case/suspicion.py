@@ -24,6 +24,7 @@ from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
     is_hands_off,
     launch_fault,
+    note_users,
     reason_fault,
     with_reason,
 )
@@ -251,6 +252,7 @@ def _open_case(node: Node, fault: Fault, draft: Draft) -> None:
 
 def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     """Open the repair of a node that has no open case, and remember it."""
+    note_users(node, draft)
     case = Case(
         id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
         node=node.name,

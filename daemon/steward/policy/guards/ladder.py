@@ -11,8 +11,9 @@ from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.text import times
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.slurm_faults import is_of_one_user
 from steward.policy.facts.verdict import incarnation_of
-from steward.policy.slurm_reasons import is_of_jobs
+from steward.policy.slurm_reasons import breaks_launches, is_of_jobs
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
 """Rungs that leave the machine as it is, with the same incarnation. NONE: the checks alone decide."""
@@ -106,13 +107,13 @@ def on_probation(case: Case, draft: Draft) -> Case:
     if case.trigger is Trigger.ADMIN or case.rung is Advice.REPLACE:
         return case
     since = draft.now - draft.want.repair.budgets.probation_s
-    again = [r for r in _of_machine(case, draft) if r.at > since and _counts_on_probation(r, case)]
+    again = [r for r in _of_machine(case, draft) if r.at > since and _counts_on_probation(r, case, draft)]
     return replace(case, rung=next_rung(case.rung), target="") if again else case
 
 
-def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
+def _counts_on_probation(remedy: Remedy, case: Case, draft: Draft) -> bool:
     """Return whether the earlier repair raises the rung of this case."""
-    if is_of_jobs(case.check):
+    if is_of_jobs(case.check) or is_of_one_user(case, draft):
         return False  # a user can cause the fault again at once; the checks say each time whether the node is sound
     # a repair that only checked the node counts against the same check alone
     return _is_of_hardware(remedy) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
@@ -201,7 +202,7 @@ def quarantine(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     often = _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
-    return _caused_by_job(case) or often
+    return _caused_by_job(case) or _filled_by_users(case, draft) or often
 
 
 def often_lost(case: Case, draft: Draft) -> str:
@@ -226,6 +227,19 @@ def _caused_by_job(case: Case) -> str:
     if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not is_of_jobs(case.check):
         return ""
     return f"one job alone can bring about '{case.command}', and no machine is replaced for what a job can do"
+
+
+_FULL = ("disk", "slurm.spool")
+"""The checks of file systems that users can fill, so that no job begins or ends on the node."""
+
+
+def _filled_by_users(case: Case, draft: Draft) -> str:
+    """Return why the machine is not replaced though no job begins or ends there: a disk is full; else empty."""
+    if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not breaks_launches(case):
+        return ""
+    view = draft.seen.agents.get(case.node)
+    full = next((f for f in (view.findings if view is not None else ()) if f.is_bad and f.check in _FULL), None)
+    return f"no machine is replaced for what users can fill ({full.text})" if full is not None else ""
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:

@@ -12,6 +12,7 @@ from steward.model.job import Job
 from steward.model.mark import first_token
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
+from steward.policy.facts.slurm_faults import TOLD_WITHIN_S
 from steward.policy.guards.run_end import clean_since
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import LAUNCH_FAILED
@@ -20,8 +21,6 @@ from steward.policy.traits import Trait
 
 WORD_S = 1.0
 """For this long after the clean-up, Slurm's drain of the node may still be missing in the picture."""
-TOLD_WITHIN_S = 3.0
-"""Slurm drains the node and requeues its job within a second or two, and tells both times in whole seconds."""
 
 
 def broken_launch(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
