@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[1] / "daemon" / "steward"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "daemon" / "steward"
 SMALL = 60
 """Lines of a module that may as well stand in its only user."""
 LONG = 500
@@ -88,6 +89,45 @@ def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     yield "files that the walk-through names", f"{_walked()}"
     yield "modules with two subjects", f"{len(two_subjects())}"
     yield "pairs of policy rooms in a circle", ", ".join(circles(modules)) or "none"
+    yield "lines with words for unreleased versions", f"{len(_grep(_FORMER, 'daemon'))}"
+    yield "lines of test beds and demo in the package", f"{_bed_lines(modules)}"
+    yield "lines of the tests", f"{sum(_lines(path) for path in (ROOT / 'tests').rglob('*.py'))}"
+    for kind, pattern in _TOUCHED.items():
+        touched = _grep(pattern, "-l", *_WHERE)
+        of_package = sum(path.startswith("daemon/") for path in touched)
+        yield f"files that name an example {kind}", f"{len(touched)}, {of_package} of the package ({pattern})"
+
+
+_FORMER = r"earlier version|older (head|agent)|former_settings"
+_BED_FOLDERS = (
+    "steward.testbed",
+    "steward.demo",
+    "steward.adapters.providers.local",
+    "steward.adapters.providers.docker",
+)
+_TOUCHED = {
+    "action": r"SetFeature|set_feature",
+    "agent setting": r"\bbad_samples\b",
+    "read of the API": r"checks/trials|trials_view",
+    "health check": r"\bcpu\.governor\b",
+}
+"""For each kind of thing that is added now and then, one that is there: it is named in the files that it touched."""
+_WHERE = ("daemon", "reader", "spank", "tests", "docs", "CHANGELOG.md")
+
+
+def _grep(pattern: str, *words: str) -> list[str]:
+    """Return what git finds in the checkout: lines, or with `-l` files."""
+    options, paths = [word for word in words if word[0] == "-"], [word for word in words if word[0] != "-"]
+    argv = ["git", "-C", str(ROOT), "grep", *options, "-iE", pattern, "--", *paths]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def _bed_lines(modules: dict[str, Module]) -> int:
+    return sum(module.lines for name, module in modules.items() if name.startswith(_BED_FOLDERS))
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def _share(part: int, whole: int) -> str:

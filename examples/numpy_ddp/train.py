@@ -1,7 +1,7 @@
 """Data-parallel training that goes on from its last checkpoint, with the same result as if nothing had happened.
 
 Started by `srun`, one process a rank. The job is submitted with `sbatch --auto-resume=1` and started again; it finds
-its checkpoint and continues. Where Steward's package is installed it also tells how far it is (docs/job.md).
+its checkpoint and continues. Such a job finds `steward_job` on its PYTHONPATH and tells how far it is (docs/job.md).
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 from collective import Star, meeting_file
 
 try:
-    from steward import job
+    import steward_job as job
 except ImportError:
     job = None
 

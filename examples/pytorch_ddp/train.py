@@ -2,7 +2,8 @@
 `torchrun` on every node of a step.
 
 The job is submitted with `sbatch --auto-resume=1` and started again, by `srun` in its allocation or by a requeue; it
-finds its newest whole checkpoint and continues. Where Steward's package is installed it also tells how far it is.
+finds its newest whole checkpoint and continues. Such a job finds
+`steward_job` on its PYTHONPATH and tells how far it is (docs/job.md).
 """
 
 import argparse
@@ -22,7 +23,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.nn.parallel import DistributedDataParallel
 
 try:
-    from steward import job
+    import steward_job as job
 except ImportError:
     job = None
 

@@ -1,4 +1,4 @@
-"""Messages use words that an operator knows: those of our own trade stay inside the code."""
+"""Messages and pages use words that an operator knows: those of our own trade stay inside the code."""
 
 import ast
 import builtins
@@ -50,6 +50,26 @@ def test_no_message_uses_a_word_of_the_code(word: str) -> None:
     # text.py has the count's words; a repetition of kernel lines is at least two
     told = [(file, text) for file, text in all_messages() if word != "1 times" or file.name not in _COUNTED]
     assert [f"{file}: {text!r}" for file, text in told if INSIDE[word].search(text)] == []
+
+
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
+OF_PAGES = {word: pattern for word, pattern in INSIDE.items() if word not in ("incarnation", "1 times")} | {
+    "a witness that agrees": re.compile(r"witness agrees"),
+    "could not look": re.compile(r"could not look"),
+}
+"""docs/architecture.md explains the word incarnation."""
+
+
+@pytest.mark.parametrize("word", OF_PAGES)
+def test_no_page_uses_a_word_of_the_code(word: str) -> None:
+    lines = ((page, line) for page in PAGES for line in page.read_text().splitlines())
+    assert [f"{page.relative_to(ROOT)}: {line}" for page, line in lines if OF_PAGES[word].search(line)] == []
+
+
+@pytest.mark.parametrize("word", ["nobody", "a witness that agrees", "could not look"])
+def test_no_docstring_has_an_unnamed_subject(word: str) -> None:
+    texts = ((file, file.read_text()) for file in SOURCES.rglob("*.py"))
+    assert [str(file.relative_to(SOURCES)) for file, text in texts if OF_PAGES[word].search(text)] == []
 
 
 def test_a_site_that_only_reports_is_shown_both_ways_on() -> None:

@@ -29,7 +29,7 @@ HEAD = """# Reliability: what happens when Steward, or what Steward needs, fails
 
 In each cell of the matrix, the flow on the left is brought to its step, the fault of the column begins, and the run
 goes on until all is well or a time limit is over. The head is real, with its store; Slurm, machines, agents, shims and
-the clock are simulated. A fault lasts {lasts:g} s unless the column says otherwise.
+the clock are simulated. A fault lasts {lasts:g} s unless the column names another time.
 A head is killed three times in a row.
 
 A number is the simulated time in seconds from the fault until all was well again. `-`: the fault had nothing to touch

@@ -44,6 +44,7 @@ ONLY_LOCAL = (
     "test_page_sizes",
     "test_power",
     "test_programs",
+    "test_quickstart",
     "test_real_gpu",
     "test_health_fabric",
     "test_health_hooks",

@@ -73,13 +73,13 @@ def test_changes_applied_to_one_memorys_rows_give_the_other(before: Memory, afte
     assert sections.changes(after, after) == sections.Changes(put=(), gone=())
 
 
-def test_a_field_that_an_older_steward_did_not_write_takes_its_default() -> None:
+def test_an_upgraded_head_reads_a_stored_row_without_a_field_that_is_new() -> None:
     stored = encode(Event, Event(at=1.0, kind="x", text="y"))
     del stored["data"]
     assert decode(Event, stored) == Event(at=1.0, kind="x", text="y")
 
 
-def test_a_field_that_a_newer_steward_wrote_is_left_out() -> None:
+def test_a_head_that_goes_back_leaves_out_a_stored_field_that_it_does_not_have() -> None:
     event = Event(at=1.0, kind="x", text="y")
     assert decode(Event, {**encode(Event, event), "colour": "red"}) == event
 

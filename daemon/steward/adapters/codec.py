@@ -149,13 +149,12 @@ def _fields(kind: Any) -> Iterator[_Field]:
             continue
         called = marks.get(bounds.Called)
         shape = _shape(base, marks)
-        has_default = bounds.Sparse in marks or bounds.Newer in marks
         empty: Any = get_origin(base)() if get_origin(base) in (tuple, frozenset) else _ABSENT
         yield _Field(
             name=field.name,
             key=called.key if called is not None else field.name,
             shape=shape,
-            absent=field.default if has_default else empty,
+            absent=field.default if bounds.Sparse in marks else empty,
             age=marks.get(bounds.Age),
             is_sparse=bounds.Sparse in marks,
             is_flat=bounds.Flat in marks,

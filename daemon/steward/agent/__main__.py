@@ -21,7 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="steward-agent", description="Steward's agent on a compute node.")
+    parser = argparse.ArgumentParser(
+        prog="steward-agent",
+        description="Steward's agent on a compute node.",
+        epilog="Example: steward-agent --node n17 --log-level debug",
+    )
     where = settings_path(None, os.environ)
     parser.add_argument("--config", type=Path, default=where, metavar="FILE", help=f"settings (now: {where})")
     parser.add_argument("--node", default="", metavar="NAME", help="Slurm's name of this node (default: by slurm.conf)")

@@ -1,6 +1,6 @@
 """The check of what NVIDIA's DCGM service reports, where it runs with its health watches switched on.
 
-DCGM also reports a failure when it could not look: anything but an incident of a named system is judged unknown.
+DCGM also reports a failure if its own measurement failed: anything but an incident of a named system is judged unknown.
 """
 
 import json

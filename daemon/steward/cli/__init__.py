@@ -129,3 +129,6 @@ def main(context: click.Context, url: str | None, file: Path | None, as_json: bo
         from steward.cli.context import context_for  # noqa: PLC0415  # half of the start of `steward --help`
 
         context.obj = context_for(url, file, as_json)
+
+
+add_examples(main, "")

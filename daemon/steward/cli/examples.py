@@ -1,4 +1,4 @@
-"""Examples that `--help` shows for each command. A test parses all of them."""
+"""Examples that `--help` shows for each command and group. A test parses all of them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,6 +7,7 @@ import click
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        "status": ("steward status",),
         "approve": ("steward approve c17", "steward approve n[2-4]"),
         "breaker list": ("steward breaker list",),
         "breaker reset": ("steward breaker reset group:workers", "steward breaker reset check:gpu.xid --json"),
@@ -61,18 +62,21 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "quota show": ("steward quota show vision",),
         "report": ("steward report --since 7d", "steward report 4711", "steward report --month 2026-11 --json"),
         "resume-actions": ("steward resume-actions",),
-        "status": ("steward status",),
         "top": ("steward top", "steward top --once"),
         "uninstall": ("steward uninstall --hosts n[1-40] --here",),
     }
 )
 
 
-def add_examples(command: click.Command, path: str) -> None:
-    """Append the examples of a command, and of the commands below it, to their help."""
-    if path in EXAMPLES:
-        examples = "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[path])))
-        others = (command.epilog or "").removesuffix(examples).rstrip()
-        command.epilog = "\n\n".join(filter(None, (others, examples)))
+def add_examples(command: click.Command, path: str, examples: Mapping[str, tuple[str, ...]] = EXAMPLES) -> None:
+    """Append the examples of a command, and of the commands below it, to their help.
+
+    A group without examples of its own shows the first one of `examples` that is of a command below it.
+    """
+    below = (lines[:1] for name, lines in examples.items() if f"{name} ".startswith(f"{path} ".lstrip()))
+    if lines := examples.get(path) or next(below, ()):
+        text = "\n".join(("\b", "Examples:" if len(lines) > 1 else "Example:", *(f"  {line}" for line in lines)))
+        others = (command.epilog or "").removesuffix(text).rstrip()
+        command.epilog = "\n\n".join(filter(None, (others, text)))
     for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
-        add_examples(inner, f"{path} {name}")
+        add_examples(inner, f"{path} {name}".lstrip(), examples)

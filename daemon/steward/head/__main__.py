@@ -19,7 +19,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="stewardd", description="Steward's head: repairs nodes, brings jobs back.")
+    parser = argparse.ArgumentParser(
+        prog="stewardd",
+        description="Steward's head: repairs nodes, brings jobs back.",
+        epilog="Example: stewardd --config /etc/steward/steward.toml --log-level debug",
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings (else STEWARD_CONFIG, else the default)")
     level = os.environ.get("STEWARD_LOG_LEVEL", "info")
     parser.add_argument("--log-level", default=level, choices=("debug", "info", "warning", "error"))

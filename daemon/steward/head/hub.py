@@ -11,7 +11,6 @@ from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.handshake import (
     HANDSHAKE_TIMEOUT_S,
-    SHORT_HELLO,
     WAIT_S,
     HandshakeGate,
     Hello,
@@ -56,12 +55,7 @@ _MAX_GREETING = 12_000
 It is more than there are agents: an agent that is sent away comes again, which costs both sides more than a wait.
 """
 _MAX_FREELY = 300
-"""How many connections may each hold 64 KiB of our memory before their agents have proved themselves.
-
-If this many wait, each address may hold only a few more, and a newcomer may send only a little (`SHORT_HELLO`). Some
-agents do not wait when asked to, and would give up before one processor can greet this many. If this many of them wait
-at once, no more connections are taken, because all work on them would be in vain.
-"""
+"""If more connections than this are in their handshake, each address may hold only a few of them."""
 _CROWD = 32
 """If more connections than this wait, each agent is asked to wait longer for its handshake than it does by itself."""
 _BACKLOG = 2_000
@@ -255,12 +249,9 @@ class Hub:
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Do the handshake with a new connection and admit its agent."""
         place = place_of(writer)
-        is_late = self._gate.hasty >= _MAX_FREELY
-        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address, is_full=is_late):
+        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address):
             link.close("too many connections")
             return
-        if len(self._greeting) > _MAX_FREELY:
-            link.most_unproved = SHORT_HELLO
         try:
             seals, hello, terms = await accept_agent(
                 reader,
@@ -326,7 +317,6 @@ class Hub:
         if alive is not None and other is None:
             self._admission.again(claim, now)
         link.node, link.incarnation = hello.node, hello.incarnation
-        link.can_pong = hello.pongs
         self._links[hello.node] = link
         if before is not None:
             before.close("its agent connected again")
@@ -389,9 +379,9 @@ class Greeting(Generic[L]):
         """Return all connections in their handshake."""
         return tuple(self._hosts)
 
-    def enter(self, link: L, host: str, *, is_full: bool = False) -> bool:
-        """Return whether the connection may stay. `is_full`: it may only take the place of another one."""
-        if (is_full or not self._has_place(host)) and not self._make_room(host):
+    def enter(self, link: L, host: str) -> bool:
+        """Return whether the connection may stay."""
+        if not self._has_place(host) and not self._make_room(host):
             return False
         self._hosts[link] = host
         its = self._of.setdefault(host, {})

@@ -25,6 +25,7 @@ from steward.adapters.wire.frames import (
     unpack,
     why_unsendable,
 )
+from steward.adapters.wire.handshake import MAX_HELLO
 from steward.adapters.wire.seal import Seals, times
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
@@ -38,8 +39,6 @@ _LENGTH = 4
 _MAX_WAITING = 256
 _MAX_UNSENT = 1 << 20
 _MAX_BUFFER = 1 << 20
-_MAX_UNPROVED = _LENGTH + MAX_FRAME
-"""The most bytes from a peer that has not proved itself: an agent sends one frame and waits."""
 _ASKS = b'{"t":"' + BEAT.encode() + b'","sent":'
 _LIVES = b'{"t":"' + BEAT.encode() + b'","lives":'
 """Heartbeats are read and written as bytes, without JSON: 250 of them come in each second on a big cluster."""
@@ -178,12 +177,9 @@ class Link(asyncio.StreamReaderProtocol):
         """Whether the connection was given up because the agent was silent."""
         self.is_sent_away = False
         """Whether the connection was closed for what the agent sent: the agent is alive, and will connect again."""
-        self.most_unproved = _MAX_UNPROVED
-        """The most bytes taken before the agent is admitted."""
         # Kept by `Watch`
         self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
         self.is_late = self.is_watched = False
-        self.can_pong = False
         self.pinged: float | None = None
         self.pong_s: float | None = None
         self.silent_since: float | None = None
@@ -221,7 +217,7 @@ class Link(asyncio.StreamReaderProtocol):
             self._take_beat(beat)
             return
         self._buffer += data
-        if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else self.most_unproved):
+        if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else MAX_HELLO):
             self.send_away("it sends faster than any agent does")
             return
         if self._owner is not None:
@@ -250,8 +246,8 @@ class Link(asyncio.StreamReaderProtocol):
             self._outgoing.put(frame, self._send, self.send_away)
 
     def ping(self, now: float) -> None:
-        """Ask the agent for a heartbeat at once, if it can answer (`can_pong`)."""
-        if self._seals is not None and self.can_pong:
+        """Ask the agent for a heartbeat at once."""
+        if self._seals is not None:
             self._write(ping(times(now), self._seals.beats.seal(times(now))))
 
     def send_away(self, why: str) -> None:

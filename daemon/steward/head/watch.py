@@ -292,7 +292,7 @@ class Watch:
         """Note an overdue beat; begin to doubt its agent, unless it cannot be examined or many are overdue."""
         self._overdue.add(link)
         link.is_watched = True
-        if self._examine is None or not link.can_pong or len(self._overdue) > MOST:
+        if self._examine is None or len(self._overdue) > MOST:
             return
         task = asyncio.get_running_loop().create_task(self._doubt(link, self._examine))
         self._doubts.add(task)
@@ -312,7 +312,7 @@ class Watch:
             await asyncio.sleep(min(max(left, 0.01), 0.1))
 
     def _judge(self, link: Link, others: list[Link], asked: float, seen: Witness | None) -> None:
-        """Give the connection up if the second witness agrees and all others answered their ping."""
+        """Give the connection up if the node's slurmd is silent, too, and all others answered their ping."""
         if seen in (None, Witness.ALIVE) or len(self._overdue) > MOST or not others:
             return
         if not all(one.is_open and one.pong_s is not None for one in others):
@@ -333,13 +333,13 @@ class Watch:
         link.ping(self._clock.now())
 
     def _others(self, link: Link) -> list[Link]:
-        """Return open connections of agents that can answer a ping: the nearest by name and some at random."""
+        """Return open connections of other agents: the nearest by name and some at random."""
         names = self._names()
         here = names.index(link.node) if link.node in names else 0
         near = names[max(here - NEIGHBOURS // 2, 0) : here + NEIGHBOURS // 2 + 1]
         chosen = dict.fromkeys([*near, *random.sample(names, min(STRANGERS + 1, len(names)))])
         found = (self._links.get(name) for name in chosen if name != link.node)
-        return [one for one in found if one is not None and one.can_pong and one.is_open]
+        return [one for one in found if one is not None and one.is_open]
 
     def _names(self) -> list[NodeName]:
         """Return the nodes' names as people count them: n2 before n10."""

@@ -1,6 +1,6 @@
 """Calls for training scripts inside a job: three lines, the standard library only, harmless everywhere.
 
-    from steward import job
+    import steward_job as job                   # or, where the package is installed: from steward import job
 
     job.progress(step)                          # after each step
     job.checkpoint_saved("/ckpt/step-100", 100) # after each checkpoint

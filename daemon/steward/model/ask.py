@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, First, Folded, Given, Job, Newer, Printable, Sparse, StepName, Uid, WaitStatus
+from steward.model.bounds import Count, First, Folded, Given, Job, Printable, Sparse, StepName, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import AskId, NodeName
 from steward.model.job_report import LogSign
@@ -50,7 +50,7 @@ class Ask:
     """Whether the step can run again; False if its input is gone."""
     own: Annotated[bool, Sparse()] = False
     """Whether the step's own srun has the option, and not only its job."""
-    script_gone: Annotated[bool, Newer()] = False
+    script_gone: Annotated[bool, Sparse()] = False
     """Whether Slurm lost the batch script before it began."""
     script_unbegun: Annotated[bool, Sparse()] = False
     """Whether a failure on the node (a TaskProlog, another plugin) came before the batch script could begin."""

@@ -108,12 +108,11 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """A field that is omitted if it is None, empty or 0; an absent field has its default."""
+    """A field that is omitted if it is None, empty or 0; an absent field has its default.
 
-
-@dataclass(frozen=True, slots=True)
-class Newer:
-    """A field that a peer of an older version does not send; it then has its default."""
+    While a cluster is upgraded, head and agents of two versions talk to each other: a field that a version adds to a
+    frame is sparse.
+    """
 
 
 @dataclass(frozen=True, slots=True)

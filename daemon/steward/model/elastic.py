@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Newer, Printable, Range, Sparse, Uid
+from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Printable, Range, Sparse, Uid
 from steward.model.elastic_spec import MAX_NODES, MAX_TEXT, ElasticWords
 from steward.model.ids import JobId, NodeName
 from steward.model.unix_time import UnixTime
@@ -115,7 +115,7 @@ class ElasticWord:
     """Whether a rank has seen the request to save."""
     unsaved: Nodes = frozenset()
     """The nodes that had not saved when the generation before this one was stopped."""
-    again: Annotated[int | None, Newer()] = None
+    again: int | None = None
     """How many steps this generation repeats."""
     alone: Annotated[str, Printable(200), Sparse()] = ""
     again_s: Annotated[float | None, Given()] = None

@@ -107,7 +107,7 @@ class Parts:
     bell: Bell
     clock: Clock
     steady: Callable[[], float]
-    """Seconds since some moment, which go on while the machine sleeps and which nobody can set."""
+    """Seconds since some moment, which go on while the machine sleeps and which no command can set."""
     notifier: Notifier
     want: Desired
     sweeps: Sweeps

@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import click
 
+from steward.cli.examples import add_examples
 from steward_bed import beds
 from steward_bed.bed import Backend, Bed, BedError, BedSpec, BedStatus, plain
 from steward_bed.beds import stoppable, take_down
@@ -203,3 +204,13 @@ def _table(seen: BedStatus) -> str:
     lines += [f"{node.name:6} {node.power.value:8} {node.slurm or '?':12} {node.instance}" for node in seen.nodes]
     lines += [f"fault in force: {each}" for each in seen.faults]
     return "\n".join(lines)
+
+
+EXAMPLES = {
+    "up": ('eval "$(steward-testbed up --nodes 4)"', "steward-testbed up --gpus 2 --set repair.settle_s=1.0"),
+    "down": ("steward-testbed down",),
+    "inject": ("steward-testbed inject kill-node n2",),
+    "restore": ("steward-testbed restore",),
+    "status": ("steward-testbed status --json",),
+}
+add_examples(testbed, "", EXAMPLES)

@@ -45,12 +45,6 @@ def test_a_heartbeat_that_is_sent_again_changed_reflected_or_of_another_connecti
         receiver.check(sender.seal(ONE), TWO)
 
 
-def test_a_peer_of_an_earlier_version_seals_none() -> None:
-    agent, head = ends(b"")
-    assert agent.seal(ONE) == ""
-    head.check(None, ONE)
-
-
 @pytest.mark.parametrize("forged", [{}, {"seal": ""}, {"seal": "0" * 32}])
 def test_the_head_hangs_up_on_who_beats_for_an_agent_without_its_key(forged: dict[str, str]) -> None:
     async def story() -> None:

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from steward.adapters.wire.frames import Gone, read_frame
-from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, HandshakeGate
-from steward.head import hub
+from steward.adapters.wire.handshake import MAX_HELLO, WAIT_S, HandshakeGate
 from tests.fakes.hub_bench import a_hub, hello
 from tests.fakes.until import FACT_S, comes_true
 
@@ -155,7 +154,6 @@ def test_who_gives_up_leaves_his_place_to_the_next(in_turn: bool) -> None:
             assert await third
             assert await come()
         assert second.cancelled() or second.done()
-        assert gate.hasty == 0
 
     asyncio.run(story())
 
@@ -171,24 +169,6 @@ def test_who_waits_for_longer_is_let_in_later() -> None:
         with pytest.raises(Gone, match="the agent will retry"):
             async with HandshakeGate().turn(time.monotonic() - WAIT_S + 1.0, waits_s=WAIT_S):
                 pass
-
-    asyncio.run(story())
-
-
-def test_the_hasty_in_line_are_counted() -> None:
-    async def story() -> None:
-        gate, done = HandshakeGate(at_once=1, usual_s=FACT_S), asyncio.Event()
-
-        async def come(waits_s: float) -> None:
-            async with gate.turn(time.monotonic(), waits_s=waits_s):
-                await done.wait()
-
-        line = [asyncio.create_task(come(waits_s)) for waits_s in (0.0, 0.0, 1000.0, 0.0)]
-        await asyncio.sleep(0)
-        assert gate.hasty == 2
-        done.set()
-        await asyncio.gather(*line)
-        assert gate.hasty == 0
 
     asyncio.run(story())
 
@@ -219,39 +199,13 @@ def test_where_many_come_each_is_asked_to_wait() -> None:
     asyncio.run(story())
 
 
-def test_while_too_many_hasty_ones_are_in_line_only_a_crowd_of_one_address_makes_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """All others would have given up before their turn."""
-    monkeypatch.setattr(hub, "_MAX_FREELY", 0)
-
-    async def story() -> None:
-        async with a_hub() as bench:
-            with pytest.raises(Gone):
-                await bench.connect(hello())
-            monkeypatch.setattr(hub, "_MAX_FREELY", 300)
-            silent = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(2)]
-            for reader, _ in silent:
-                await read_frame(reader)
-            monkeypatch.setattr(hub, "_MAX_FREELY", 0)
-            async with asyncio.timeout(FACT_S):
-                await bench.connect(hello(), at="127.0.0.2")
-            assert await silent[1][0].read() == b""
-            for _, writer in silent:
-                writer.close()
-
-    asyncio.run(story())
-
-
-def test_beyond_the_free_places_nobody_unproved_may_say_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_MAX_FREELY", 1)
-
+def test_a_peer_that_has_not_proved_itself_may_say_no_more_than_a_hello() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             comers = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(2)]
-            for reader, writer in comers:
+            for (reader, writer), size in zip(comers, (MAX_HELLO - 8, MAX_HELLO), strict=True):
                 await read_frame(reader)
-                writer.write((60000).to_bytes(4, "big") + b" " * SHORT_HELLO)
+                writer.write((60000).to_bytes(4, "big") + b" " * size)
             async with asyncio.timeout(FACT_S):
                 assert await comers[1][0].read() == b""
             assert not comers[0][0].at_eof()

@@ -72,14 +72,3 @@ def test_when_many_wait_an_address_has_few_places() -> None:
     assert not greeting.enter(Peer(), "10.0.0.1")
     assert greeting.enter(Peer(), "10.0.0.2")
     assert not greeting.enter(Peer(), "10.0.0.6"), "all places are taken"
-
-
-def test_where_no_more_are_wanted_one_of_a_crowd_makes_room() -> None:
-    greeting: Greeting[Peer] = Greeting(most=10)
-    assert not greeting.enter(Peer(), "10.0.0.1", is_full=True)
-    crowd = [Peer() for _ in range(2)]
-    assert all(greeting.enter(peer, "10.0.0.6") for peer in crowd)
-    assert greeting.enter(Peer(), "10.0.0.1", is_full=True)
-    assert [peer.closed for peer in crowd] == ["", "too many connections from its address"]
-    assert not greeting.enter(Peer(), "10.0.0.2", is_full=True)
-    assert len(greeting) == 2

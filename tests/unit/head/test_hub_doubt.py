@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import selectors
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -57,10 +57,10 @@ BY_PING = "no answer to a ping"
 class Agent(Link):
     """One with its connection. It answers pings and `beats`, until it is `frozen`."""
 
-    def __init__(self, site: "Site", node: str, *, pongs: bool) -> None:
+    def __init__(self, site: "Site", node: str) -> None:
         super().__init__(self._greet)
         self._site = site
-        self.node, self.can_pong = NodeName(node), pongs
+        self.node = NodeName(node)
         self.frozen, self.beats, self.pings = False, True, 0
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,9 +73,8 @@ class Agent(Link):
             await asyncio.sleep(BEAT_S)
 
     def ping(self, now: float) -> None:
-        if self.can_pong:
-            self.pings += 1
-            asyncio.get_running_loop().call_later(TRAVEL_S, self._pong)
+        self.pings += 1
+        asyncio.get_running_loop().call_later(TRAVEL_S, self._pong)
 
     def _pong(self) -> None:
         if self.is_open and not self.frozen:
@@ -114,8 +113,8 @@ class Site:
         self.looked.append(node)
         return self.seen
 
-    def connect(self, node: str, *, pongs: bool) -> Agent:
-        agent = self.agents[node] = Agent(self, node, pongs=pongs)
+    def connect(self, node: str) -> Agent:
+        agent = self.agents[node] = Agent(self, node)
         self.roster.joined(agent.node, hello(node).incarnation, "1.0", self.now())
         self.links[agent.node] = agent
         self.watch.begin(agent, BEAT_S)
@@ -139,13 +138,12 @@ def tell(
     story: Callable[[Site], Coroutine[None, None, None]],
     *nodes: str,
     seen: Witness | None = Witness.SILENT,
-    pongs: bool = True,
 ) -> None:
     async def within() -> None:
         site = Site(seen)
         running = [asyncio.ensure_future(site.watch.run())]
         for node in nodes:
-            running.append(asyncio.ensure_future(site.connect(node, pongs=pongs).live()))
+            running.append(asyncio.ensure_future(site.connect(node).live()))
         await asyncio.sleep(5 * BEAT_S)
         await story(site)
         for task in running:
@@ -203,15 +201,6 @@ def test_where_nobody_else_is_there_to_compare_with_an_agent_has_its_three_beats
     tell(story, "n1")
 
 
-def test_an_agent_before_this_version_is_not_pinged_and_has_its_three_beats() -> None:
-    async def story(site: Site) -> None:
-        site.agents["n2"].frozen = True
-        assert BY_PING not in await site.lost("n2")
-        assert site.agents["n1"].pings == 0
-
-    tell(story, "n1", "n2", pongs=False)
-
-
 def test_an_agent_that_answers_its_pings_stays() -> None:
     async def story(site: Site) -> None:
         site.agents["n2"].beats = False
@@ -261,7 +250,7 @@ def test_a_ping_reaches_its_agent_on_the_wire_and_an_answer_keeps_it() -> None:
 
     async def story() -> None:
         async with a_hub(heartbeat_s=BEAT_S, examine=examine) as bench:
-            channel, _ = await bench.connect(replace(hello(), pongs=True))
+            channel, _ = await bench.connect(hello())
             pings = list[float]()
             answering = asyncio.ensure_future(answers(channel, pings))
             await comes_true("it was pinged and its answer came", lambda: pings and bench.hub.beats)

@@ -61,7 +61,7 @@ def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, .
     halves: set[str] = set()
     for section, key, text in stored:
         if section not in _HINTS:
-            continue  # written by a newer Steward
+            continue  # a later release wrote it, before the site went back to this one
         try:
             value = decode(_value_type(section), json.loads(text))
             if key == _NO_KEY:

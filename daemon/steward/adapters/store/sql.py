@@ -166,7 +166,7 @@ class SqlStore:
 def _unreadable(lost: Sequence[str], at: float) -> Event:
     more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
     text = f"the store has what this Steward cannot read and goes on without ({lost[0][:300]}{more})"
-    remedy = "was it written by a newer Steward? `steward events` and docs/operations.md say what to set again"
+    remedy = "was it written by a later release? `steward events` and docs/operations.md say what to set again"
     return Event(at=at, kind="store.unreadable", level=Level.ERROR, text=f"{text}: {remedy}")
 
 

@@ -35,31 +35,29 @@ PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 WAIT_S = 20.0
 """How long an agent waits for its welcome if the head asks it to: a new connection would cost more."""
-SHORT_HELLO = 4096
-"""The most bytes that an agent sends before its welcome if it is asked to wait."""
+MAX_HELLO = 4096
+"""The most bytes that an agent sends before its welcome."""
 _QUARTER_S = 0.25
 _REFUSED = "refused"
-_BEATS = "blake2b"
-"""The seal of heartbeats if both sides support it, as agreed in the (proved) hello and welcome."""
 _KEY_BYTES = 32
+"""The length of the key for the seals of heartbeats."""
 _WELCOME_S = 2.0
 """The most time from an agent's turn to its welcome, which must come before the agent gives up."""
 _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
 """The most bytes of a frame for jobs; the rest is for the agent's identity and the seal."""
-_OPTED_BYTES_SHORT = SHORT_HELLO - 2048
-"""The same for a hello to a head that asks the agent to wait."""
+_OPTED_BYTES_OF_HELLO = MAX_HELLO - 2048
+"""The same for the hello."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The introduction of an agent, with the opted-in jobs that it knows. `pongs` means that it answers a ping."""
+    """The introduction of an agent, with the opted-in jobs that it knows."""
 
     node: NodeName
     incarnation: Incarnation
     version: str
     opted: tuple[OptedIn, ...] = ()
-    pongs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +100,6 @@ class HandshakeGate:
         self._due = 0
         """How many agents have proved themselves and wait for a place."""
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self.hasty = 0
-        """How many waiting agents were not asked to wait longer than usual."""
 
     @contextlib.asynccontextmanager
     async def turn(self, since: float | None = None, *, address: str = "", waits_s: float = 0.0) -> AsyncIterator[None]:
@@ -119,12 +115,7 @@ class HandshakeGate:
             finally:
                 self._proved.release()
             return
-        is_hasty = waits_s <= self.usual_s
-        self.hasty += is_hasty
-        try:
-            await self._take_place(address)
-        finally:
-            self.hasty -= is_hasty
+        await self._take_place(address)
         try:
             waited = time.monotonic() - since
             if waited > max(self.usual_s, waits_s) - _WELCOME_S:
@@ -204,15 +195,15 @@ async def accept_agent(
     `first` is called with the hello of an agent that proved itself, before its welcome. Only a peer that sent a hello
     takes a place at the `gate`. `misread` gets the node of a proved hello that is malformed, `apart` the node whose
     clock is wrong, and by how many seconds it is behind. With `wait_s`, the agent at `address` is asked to wait so long
-    for its welcome. Raises Permanent for a peer that is no agent of ours, else Gone or Retryable; the caller closes the
-    writer then.
+    for its welcome, if that is longer than usual. Raises Permanent for a peer that is no agent of ours, else Gone or
+    Retryable; the caller closes the writer then.
     """
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
     async with _TimeLimit(gate.usual_s) as limit:
         await _send(writer, {"t": "challenge", "nonce": nonce, **({"wait": wait_s} if wait_s else {})})
         frame = await _expect(reader, "hello")
-        agent_nonce, waits_s = _nonce(frame), min(_waits(frame, "waits", gate.usual_s), max(wait_s, gate.usual_s))
+        agent_nonce, waits_s = _nonce(frame), max(wait_s, gate.usual_s)
         limit.last(waits_s)
         async with gate.turn(since, address=address, waits_s=waits_s):
             if reader.at_eof():
@@ -229,24 +220,17 @@ async def accept_agent(
             raise
         await first(hello)
         async with gate.turn():
-            key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
-            terms = terms_now()
-            await _send(writer, await _welcome(sealer, terms, agent_nonce, key, reader_uid, frame.get("joint") is True))
+            key, terms = secrets.token_bytes(_KEY_BYTES), terms_now()
+            await _send(writer, await _welcome(sealer, terms, agent_nonce, key, reader_uid))
     return Seals(sealer, PeerRole.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello, terms
 
 
-async def _welcome(sealer: Sealer, terms: Terms, nonce: str, key: bytes, reader: int, joint: bool) -> Frame:
-    """Return the welcome frame, with the key for `reader` alone.
-
-    With `joint` the key is in the frame's own credential, behind the digest, which spares both sides a call of munged;
-    an agent that does not support that gets the key in a credential of its own.
-    """
+async def _welcome(sealer: Sealer, terms: Terms, nonce: str, key: bytes, reader: int) -> Frame:
+    """Return the welcome frame, with the key for `reader` alone."""
+    # The key is in the frame's own credential, behind the digest: one more credential would cost both sides a call of
+    # munged.
     frame = _terms_frame(terms)
-    if key and joint:
-        return {**frame, "cred": await sealer.credential(digest(frame, PeerRole.HEAD, nonce) + key, reader)}
-    if key:
-        frame["key"] = await sealer.credential(key, reader)
-    return await _proved(sealer, frame, PeerRole.HEAD, nonce)
+    return {**frame, "cred": await sealer.credential(digest(frame, PeerRole.HEAD, nonce) + key, reader)}
 
 
 async def greet_head(
@@ -265,12 +249,10 @@ async def greet_head(
     nonce = secrets.token_hex(16)
     async with _TimeLimit(usual_s) as limit:
         challenge = await _expect(reader, "challenge")
-        head_nonce, waits_s = _nonce(challenge), _waits(challenge, "wait", usual_s)
-        limit.last(waits_s)
-        newest, *older = _portions(hello.opted, _OPTED_BYTES_SHORT if "wait" in challenge else _OPTED_BYTES)
+        head_nonce = _nonce(challenge)
+        limit.last(_time_to_wait(challenge, usual_s))
+        newest, *older = _portions(hello.opted, _OPTED_BYTES_OF_HELLO)
         frame = _hello_frame(replace(hello, opted=newest), nonce)
-        if "wait" in challenge:
-            frame["waits"] = waits_s
         await _send(writer, await _proved(sealer, frame, PeerRole.AGENT, head_nonce))
         frame = await read_frame(reader)
         if frame["t"] not in ("welcome", _REFUSED):
@@ -284,10 +266,8 @@ async def greet_head(
         if frame["t"] == _REFUSED:
             raise Permanent("the head refused this agent's hello: `journalctl -u stewardd` on the controller says why")
         terms = _terms_of(frame)
-        if len(key) not in (0, _KEY_BYTES):
+        if len(key) != _KEY_BYTES:
             raise Malformed(f"a key of {len(key)} bytes")
-        if "key" in frame:
-            key = (await sealer.carried(text_field(frame, "key", 4096)))[1]
         seals = Seals(sealer, PeerRole.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
         channel = Channel(reader, writer, seals)
         for opted in older:
@@ -376,9 +356,9 @@ def _nonce(frame: Frame) -> str:
     return nonce
 
 
-def _waits(frame: Frame, key: str, usual_s: float) -> float:
-    """Return how long the agent waits for its welcome in all; the usual time if the peer does not say."""
-    return max(min(number_field(frame, key), WAIT_S), usual_s) if key in frame else usual_s
+def _time_to_wait(challenge: Frame, usual_s: float) -> float:
+    """Return how long the agent waits for its welcome in all: as long as the head asks, within bounds."""
+    return max(min(number_field(challenge, "wait"), WAIT_S), usual_s) if "wait" in challenge else usual_s
 
 
 def _hello_frame(hello: Hello, nonce: str) -> Frame:
@@ -389,9 +369,6 @@ def _hello_frame(hello: Hello, nonce: str) -> Frame:
         "instance": hello.incarnation.instance,
         "boot": hello.incarnation.boot,
         "version": hello.version,
-        "beats": _BEATS,
-        "pongs": hello.pongs,
-        "joint": True,
         "nonce": nonce,
         "opted": [opted_record(one) for one in hello.opted],
     }
@@ -409,7 +386,6 @@ def _hello_of(frame: Frame) -> Hello:
         incarnation=incarnation,
         version=text_field(frame, "version", 32),
         opted=opted_list(frame),
-        pongs=frame.get("pongs") is True and frame.get("beats") == _BEATS,
     )
 
 

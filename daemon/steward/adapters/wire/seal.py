@@ -94,27 +94,21 @@ class Sealer:
 
 
 class Beats:
-    """The seals of one connection's heartbeats, over the times that they carry (as `times` writes them).
-
-    Without a key (a peer that supports none) heartbeats have no seals.
-    """
+    """The seals of one connection's heartbeats, over the times that they carry (as `times` writes them)."""
 
     def __init__(self, key: bytes, role: PeerRole) -> None:
-        self._has_key = bool(key)
         self._own, self._peers = (_keyed(key, which) for which in (role, role.other))
         self._sent = 0
         self._received = 0
 
     def seal(self, text: bytes) -> str:
-        """Return the seal of the next heartbeat to send; empty without a key."""
+        """Return the seal of the next heartbeat to send."""
         self._sent += 1
-        return _seal_of(self._own, self._sent, text) if self._has_key else ""
+        return _seal_of(self._own, self._sent, text)
 
     def check(self, seal: object, text: bytes) -> None:
         """Check the seal of the peer's next heartbeat. Raises Permanent if it is wrong."""
         self._received += 1
-        if not self._has_key:
-            return
         right = _seal_of(self._peers, self._received, text)
         if not (isinstance(seal, str) and seal.isascii() and hmac.compare_digest(seal, right)):
             raise Permanent("a heartbeat has no seal, or a wrong one")
@@ -140,7 +134,7 @@ def _seal_of(keyed: "hashlib.blake2b", number: int, text: bytes) -> str:
 class Seals:
     """The seals of one connection: both nonces, and a sequence number for each direction."""
 
-    def __init__(self, sealer: Sealer, role: PeerRole, *, head_nonce: str, agent_nonce: str, key: bytes = b"") -> None:
+    def __init__(self, sealer: Sealer, role: PeerRole, *, head_nonce: str, agent_nonce: str, key: bytes) -> None:
         self._sealer = sealer
         self._role = role
         self.beats = Beats(key, role)

@@ -33,7 +33,7 @@ class Standing(Enum):
     SILENT = "silent"
     """The agent is gone; no second witness was asked yet, or not long enough ago."""
     LOST = "lost"
-    """The agent is gone and a second witness agrees that the node is, too."""
+    """The agent is gone, and a second source says that the node is, too."""
     AGENT_ONLY = "agent only"
     """The agent is gone but slurmd answers, or the agent dials and is sent away: the node is sound."""
 
