@@ -15,13 +15,13 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.machine_types import MachineType
 from steward.model.node import NodeBase
-from steward.model.quota import Share
+from steward.model.quota import Share, Strategy
 from steward.policy.draft import Draft
 from steward.policy.quota.turn import take_turn
 from steward.views.explain_quota import quota_lines
 from tests.builders.picture import Picture
 from tests.builders.quota import C5, G6, LISTS, MARKS, UNBOUND, WEAK, a_picture, a_quota
-from tests.builders.quota_oracle import Machines, Part, Runs, ways
+from tests.builders.quota_oracle import Machines, Part, Runs, beyond, may_all_go, ways
 from tests.builders.quota_site import done, settled
 from tests.builders.want import but
 
@@ -81,8 +81,9 @@ KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A job of team a: so much of what decides on each of its nodes. `end`: of its QOS."""
+    """So much of what decides on each of its nodes. `end`: of its QOS."""
 
+    team: str
     on: tuple[str, ...]
     each: Mapping[str, int]
     end: str
@@ -90,7 +91,8 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """All that runs is of team a; the one that waits is of team b, which owns all that a does not."""
+    """All that runs is of teams a and c; the one that waits is of team b, which owns all that they do not. Team c owns
+    `idle` beyond what its guaranteed jobs have."""
 
     kind: Kind
     jobs: Mapping[int, Running]
@@ -98,6 +100,8 @@ class World:
     parts: tuple[Part, ...]
     can: Capabilities
     typed: bool
+    idle: int
+    strategies: Mapping[str, Strategy]
     before: bool = False
     """A job of four nodes, of the same team, waits before it."""
     bound: tuple[int, int] = (0, 0)
@@ -111,20 +115,31 @@ class World:
     @property
     def runs(self) -> list[Runs]:
         return [
-            Runs(id=str(id), team="a", on=dict.fromkeys(job.on, job.each), own=job.end == "g")
+            Runs(id=str(id), team=job.team, on=dict.fromkeys(job.on, job.each), own=job.end == "g", since=started(id))
             for id, job in self.jobs.items()
         ]
 
     @property
-    def owned(self) -> int:
-        """By b."""
-        most = self.kind.each * len(self.kind.nodes())
-        left = most - sum(each.amount(self.kind.decides) for each in self.runs if each.own)
-        return left // self.kind.each * self.kind.each if self.kind.whole else left
+    def owned(self) -> dict[str, int]:
+        """Team -> so much of what decides."""
+        decides, each = self.kind.decides, self.kind.each
+        found = {t: sum(r.amount(decides) for r in self.runs if r.own and r.team == t) for t in ("a", "c")}
+        left = each * len(self.kind.nodes()) - sum(found.values())
+        found["c"] += min(self.idle, left)
+        left -= min(self.idle, left)
+        return {**found, "b": left // each * each if self.kind.whole else left}
+
+    @property
+    def borrowers(self) -> list[Runs]:
+        return beyond(self.runs, self._nominal())
+
+    def _nominal(self) -> dict[str, dict[str, int]]:
+        return {team: {self.kind.decides: amount} for team, amount in self.owned.items()}
 
     def ways(self) -> list[set[str]]:
-        found = ways(self.machines, self.parts, self.runs, [each for each in self.runs if not each.own])
-        return [set(way) for way in found]
+        runs, borrow = self.runs, self.borrowers
+        found = [set(way) for way in ways(self.machines, self.parts, runs, borrow)]
+        return [way for way in found if may_all_go([r for r in borrow if r.id in way], runs, self._nominal())]
 
     def wanted(self) -> dict[str, int]:
         """As Slurm counts it: all of a machine that nobody else may be on."""
@@ -136,12 +151,16 @@ class World:
 
     def picture(self) -> Picture:
         other = (Share(machine_type=A100.name, accelerators=4),) if self.kind.odd else ()
-        rest = replace(self.kind, whole=False).share(sum(e.amount(self.kind.decides) for e in self.runs if e.own))
-        shares = {"a": (rest, *other), "b": (self.kind.share(self.owned),)}
+        parts = replace(self.kind, whole=False)
+        shares = {team: (parts.share(amount),) for team, amount in self.owned.items()}
+        shares |= {"a": (*shares["a"], *other), "b": (self.kind.share(self.owned["b"]),)}
         unbound: tuple[Share, ...] = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
         if self.kind.decides == MIG:
             unbound = (Share(machine_type=self.kind.machine.name, partition=("1g.5gb", 99)),)
-        quotas = [a_quota(team, *own, borrow_absolute=unbound, weight=10) for team, own in shares.items()]
+        quotas = [
+            a_quota(team, *own, borrow_absolute=unbound, weight=10, strategy=self.strategies[team])
+            for team, own in shares.items()
+        ]
         site = a_picture(*quotas, machines=3, can=self.can)
         types = {**site.want.capacity.types, P4.name: P4, A100.name: A100}
         site = replace(site, want=replace(site.want, capacity=but(site.want.capacity, types=types)))
@@ -164,8 +183,9 @@ class World:
     def _run(self, site: Picture, id: int, job: Running) -> Picture:
         amounts = {kind: amount * len(job.on) for kind, amount in job.each.items()}
         size = self.kind.tres(amounts, len(job.on), typed=True)
-        fields: dict[str, Any] = {"account": "a", "requested": size, "allocated": size, "qos": f"stw-a-{job.end}"}
-        site = site.job(id, on=job.on, started=1000.0 + 7 * id % 13, **fields)
+        qos = f"stw-{job.team}-{job.end}"
+        fields: dict[str, Any] = {"account": job.team, "requested": size, "allocated": size, "qos": qos}
+        site = site.job(id, on=job.on, started=started(id), **fields)
         for name in job.on:
             site = site.node(name, base=NodeBase.MIXED)
         return site
@@ -190,6 +210,10 @@ class World:
         if self.bound[0]:
             fields |= {"array_job_id": JobId(id), "waiting_tasks": self.bound[0], "most_tasks": self.bound[1]}
         return site.job(id, on=(), state=JobState.PENDING, **fields).change_job(id, started=None)
+
+
+def started(id: int) -> float:
+    return 1000.0 + 7 * id % 13
 
 
 @st.composite
@@ -232,7 +256,7 @@ def worlds(draw: st.DrawFn, kind: Kind) -> World:
         on = tuple(sorted(draw(st.sets(st.sampled_from(kind.nodes()), min_size=1, max_size=1 + (id % 4 == 0)))))
         each = amounts_of(draw, kind, draw(st.integers(1, kind.each)))
         if all(free[node][what] >= amount for node in on for what, amount in each.items()):
-            jobs[id] = Running(on=on, each=each, end=draw(st.sampled_from("gbb")))
+            jobs[id] = Running(team=draw(st.sampled_from("aac")), on=on, each=each, end=draw(st.sampled_from("gbb")))
             for node in on:
                 free[node] = {what: has - each.get(what, 0) for what, has in free[node].items()}
     parts: tuple[Part, ...] = (draw(parts_of(kind)),)
@@ -246,6 +270,8 @@ def worlds(draw: st.DrawFn, kind: Kind) -> World:
         parts=parts,
         can=draw(st.sampled_from([LISTS, MARKS, WEAK])),
         typed=kind.odd is not None or draw(st.booleans()),
+        idle=draw(st.sampled_from([0, 0, 1, kind.each])),
+        strategies={team: draw(st.sampled_from([*[Strategy.LEND_AND_BORROW] * 3, *Strategy])) for team in "abc"},
         before=draw(st.booleans()),
         bound=draw(st.sampled_from([(0, 0), (0, 0), (1, 1), (3, 1)])) if len(parts) == 1 else (0, 0),
     )
@@ -258,13 +284,13 @@ def test_who_goes_lets_the_owner_start_and_an_owner_waits_only_where_nobody_help
     kind: Kind, data: st.DataObject
 ) -> None:
     world = data.draw(worlds(kind))
-    if world.wanted()[kind.decides] > world.owned or not world.owned:
+    if world.wanted()[kind.decides] > world.owned["b"] or not world.owned["b"]:
         return  # not covered by its quota
     before = world.picture()
     after, _ = done(before)
     going = {str(id) for id, memory in after.memory.quota_jobs.items() if memory.yielding}
     found = world.ways()
-    assert going <= {each.id for each in world.runs if not each.own}
+    assert going <= {each.id for each in world.borrowers}
     if found and set() not in found:
         assert going in found, f"{going} go, of {found}"
         assert not any(way < going for way in found), f"{going} go, fewer would do: {found}"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import RequeueJob, SignalJob
 from steward.model.ids import JobId
+from steward.model.quota import Strategy
 from tests.builders.picture import Picture
 from tests.builders.quota import WEAK, tres
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
@@ -67,6 +68,14 @@ def test_free_halves_of_two_machines_are_no_machine() -> None:
     site = settled(runs(runs(site, 1, "a", 2, "b", "n1", started=1.0), 2, "a", 2, "b", "n2", started=2.0))
     assert told_to_go(waits(site, 5, "b", 4, reason="Resources")) == [2]
     assert told_to_go(waits(site, 5, "b", 2, reason="Resources")) == []
+
+
+def test_what_others_borrowed_of_a_team_that_lends_nothing_is_not_collected_with_an_owners_claim() -> None:
+    """Team c has nothing to run: b's job starts on what the newest borrower leaves."""
+    site = a_site(WEAK, own("a", 2), own("b", 2), own("c", 4, strategy=Strategy.DONT_LEND))
+    site = runs(runs(site, 1, "a", 2, "g", "n1"), 2, "a", 2, "b", "n1", started=2000.0)
+    site = settled(runs(site, 3, "a", 4, "b", "n2", started=1000.0))
+    assert told_to_go(waits(site, 5, "b", 1)) == [2]
 
 
 def test_once_chosen_nobody_else_is() -> None:

@@ -154,16 +154,12 @@ class Ledger:
 
     def lacks_nodes(self, team: str, amounts: Amounts) -> dict[Resource, int]:
         """Return the amounts that a request lacks in free nodes, regardless of quotas."""
+        # idle private parts of other teams count as free: Slurm would start the job there
         short: dict[Resource, int] = {}
         counted = self.counted(team, amounts)
         for name, amount in amounts.items():
-            if name in counted:
-                free = self._on_nodes(team, name, amount)
             # CPUs are needed beside accelerators even if the team does not count them
-            elif kind_of(name) == CPU:
-                free = self.free.get(name, amount)
-            else:
-                continue
+            free = self.free.get(name, amount) if name in counted or kind_of(name) == CPU else amount
             if amount > free:
                 short[name] = amount - max(free, 0)
         return short
