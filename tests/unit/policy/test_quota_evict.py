@@ -299,6 +299,19 @@ def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, g
     assert len(told) == (1 if gone else 0)
 
 
+@pytest.mark.parametrize("part", [5, 6])
+@pytest.mark.parametrize("reason", ["PartitionConfig", "Dependency", "JobHeldUser"])
+def test_no_job_is_evicted_for_a_heterogeneous_job_of_which_one_part_may_not_start(part: int, reason: str) -> None:
+    """Slurm starts its parts together."""
+    site = runs(a_site(WEAK, own("a", 4), own("b", 4), machines=3), 1, "a", 4)
+    site = runs(runs(site, 2, "a", 2, "b", "n2", started=1000.0), 3, "a", 2, "b", "n2", started=2000.0)
+    site = settled(runs(site, 4, "a", 4, "b", "n3", started=3000.0))
+    for id in (5, 6):
+        site = waits(site, id, "b", 1, het_job_id=JobId(5), reason="Resources")
+    assert gone_in(site, 2) == {3, 4}
+    assert gone_in(site.change_job(part, reason=reason), 2) == set()
+
+
 @pytest.mark.parametrize(
     ("first", "second", "gone"),
     [

@@ -88,7 +88,7 @@ def test_a_team_whose_quota_goes_is_not_free_of_limits_while_others_have_theirs(
 
 def test_a_quota_that_cannot_go_says_for_which_job_it_waits() -> None:
     site = settled(ending(settled(runs(a_site(WEAK), 1, "a", 2))))
-    assert site.memory.quotas["q-a"].failure == "it waits for job 1, which still run in its QOS"
+    assert site.memory.quotas["q-a"].failure == "it waits for job 1, which still runs in its QOS"
 
 
 def test_jobs_that_were_moved_when_a_quota_went_come_back_with_it() -> None:

@@ -19,7 +19,7 @@ from steward.policy.quota import evict
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import UnitRuling, UnitStanding
-from steward.policy.quota.edits import Edits, edits
+from steward.policy.quota.edits import Edits, edits, forget
 from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.others import release_others, wanted_others
@@ -172,6 +172,7 @@ def _set_status(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -
         names = {guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())
         has = picture.of_account(team)
         if has is None or team not in picture.accounts:
+            forget(f"account {team}", draft)  # made again, it has nothing of ours, and nothing of a person's
             failure = f"Slurm has no account {team}: `steward quota setup --apply` makes it"
             status = _FAILED.get(quota.status, quota.status)
         elif (users := users_apart(picture, team)) and has.default_qos != guaranteed_qos(team):

@@ -105,8 +105,10 @@ def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run:
             held[unit.team] = Held.of(running[unit.team])
         else:
             homeless.append(Held.of((unit,)))
-    of_teams = ((job, teams.get(job.account)) for job in parts)
-    waiting += requests.units([job for job, team in of_teams if team is not None and may_run(job, team)], teams)
+    # Slurm starts all parts together: none runs while one of them may not
+    pending = [job for job in parts if job.is_pending]
+    stuck = {job.het_job_id for job in pending if not may_run(job, teams.get(job.account, ""))}
+    waiting += requests.units([j for j in pending if j.account in teams and j.het_job_id not in stuck], teams)
     return Present(running=running, held=held, homeless=homeless, waiting=_within_array_limits(waiting, running))
 
 
