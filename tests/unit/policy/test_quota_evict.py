@@ -8,7 +8,7 @@ import pytest
 
 from steward.adapters.slurm import rules
 from steward.model.accounting import Capabilities
-from steward.model.action import CancelJob, NudgeJob, RequeueJob, SetQos, SignalJob
+from steward.model.action import CancelJob, MoveJob, NudgeJob, RequeueJob, SetQos, SignalJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase
@@ -214,12 +214,14 @@ def test_a_job_on_a_broken_node_is_not_evicted_for_nothing() -> None:
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
 
 
-def test_a_job_that_was_evicted_is_hurried_on_when_there_is_room_again() -> None:
-    picture = was_evicted(WEAK)
+@pytest.mark.parametrize("qos", ["stw-a-b", "normal"], ids=["ours", "one that its user chose"])
+def test_a_job_that_was_evicted_is_hurried_on_when_there_is_room_again(qos: str) -> None:
+    picture = was_evicted(WEAK).change_job(3, qos=qos)
     assert not any(isinstance(action, NudgeJob) for action in picture.after(8).plan().actions)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     plan = done(ended)[0].after(3).plan()
     assert [action.job for action in plan.actions if isinstance(action, NudgeJob)] == [3]
+    assert qos != "normal" or not any(isinstance(action, MoveJob) for action in plan.actions)
 
 
 def was_evicted(can: Capabilities) -> Picture:
