@@ -458,7 +458,7 @@ class World:
             "no node that it may use would have room": not self._starts_beside(asked, kept),
             "has reached its limit": any(used[kind] > team.limit(kind) for kind in used),
             "never fits": any(amounts.get(kind, 0) > most[kind] for kind in most),
-            "others come first": is_short or not starts_now or "waits for nodes for" in line,
+            "others have that or come first": is_short or not starts_now or "waits for nodes for" in line,
             "waits for nodes (": is_behind or not starts_now,
             "to be evicted": False,
             "is about to be raised": False,

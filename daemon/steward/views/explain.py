@@ -128,7 +128,7 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
         return _ENDED_UNSEEN
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
     untouched = f"{seen} to be resumed (by a valid --auto-resume=), so no fault brings it back."
-    if job is None or not job.restarts:
+    if job is None or not job.restarts or draft.quota_jobs.was_evicted(id, job.restarts - 1):
         return untouched
     return f"{untouched} Slurm put it back into the queue, as it does when a node of it is taken out or ended."
 

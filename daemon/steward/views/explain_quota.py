@@ -14,7 +14,7 @@ from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.planned import FirstJob
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
-from steward.policy.quota.turn import Turn, take_turn
+from steward.policy.quota.turn import Turn, is_delayed, take_turn
 from steward.policy.quota.words import amounts_text
 
 _CAUSES = {
@@ -91,7 +91,10 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     chosen = next((each for each in turn.yielding if each.unit.id == unit.id), None)
     if chosen is not None:
         return [f"The job is to be evicted for job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
-    uses = amounts_text(turn.ledger.counted(team, unit.options[0]))
+    counted = turn.ledger.counted(team, unit.options[0])
+    if not any(counted.values()):
+        return [f"The quota of team {team} limits nothing that the job uses. No other team can take that back."]
+    uses = amounts_text(counted)
     if unit not in turn.room.excess(team):
         how = "guaranteed" if unit.is_guaranteed else "begun with borrowed resources, covered by now"
         return [f"The quota of team {team} covers the job ({uses}; {how}). No other team can take that back."]
@@ -169,7 +172,7 @@ def _waits(ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
             why = f"other waiting jobs of its team come first and take what is left of its limit ({limits})"
     else:
         holders = _holders(short, unit.team, turn)
-        why = f"others come first: {holders}" if holders else "no node that takes jobs has them free"
+        why = f"others have that or come first: {holders}" if holders else "no node that takes jobs has them free"
         idle = {name: amount for name in short if (amount := _idle(unit, name, turn)) > 0}
         if idle.keys() == short.keys():
             lent = {name: amount for name in idle if (amount := _asked(unit, name) - short[name]) > 0}
@@ -273,6 +276,8 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
                 f"there is room for that in the limit; if Slurm still says {job.reason}, Slurm counts more for the job "
                 "than it asked for: with --exclusive all GPUs of the machine"
             )
+    elif is_delayed(job, draft):
+        waits = "Slurm's delay after its requeue is about to be ended"
     uses = amounts_text(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
 

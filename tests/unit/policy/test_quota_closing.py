@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from steward.model.accounting import ACCOUNT_MARK, Account, Association, Qos
-from steward.model.action import DropQos, DropTeam, MarkJob, SetTeam
+from steward.model.action import DropQos, DropTeam, MarkJob, SetQos, SetTeam
+from steward.model.agent_action import Action
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import QuotaStatus
 from tests.builders.picture import Picture
-from tests.builders.quota import LISTS
-from tests.builders.quota_site import a_site, done, runs, settled, waits
+from tests.builders.quota import LISTS, a_picture, written
+from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 
 
 def deleted(picture: Picture, team: str = "a") -> Picture:
@@ -209,3 +210,102 @@ def test_an_account_that_was_left_without_a_qos_gets_one_and_the_quota_goes() ->
     account = left.of_account("a")
     assert account is not None
     assert account.qos == {"normal"}
+
+
+def kinds_of(picture: Picture, turns: int) -> tuple[Picture, set[str]]:
+    """The picture after so many turns, and the kinds of all their events."""
+    kinds: set[str] = set()
+    for _ in range(turns):
+        kinds |= {event.kind for event in picture.plan().events}
+        picture, _ = done(picture)
+    return picture, kinds
+
+
+def with_defaults_of_ours(picture: Picture) -> Picture:
+    """As after `steward quota setup --apply`: the accounts have our QOS before there is a quota."""
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    every = tuple(
+        replace(each, qos=frozenset({f"stw-{each.account}-g", f"stw-{each.account}-b"}), default_qos=f"stw-{each.account}-g")
+        for each in accounting.associations
+    )
+    return picture.see(accounting=replace(accounting, associations=every))
+
+
+def wanted_again(picture: Picture, **changes: Any) -> Picture:
+    quotas = {**picture.memory.quotas, "q-a": replace(picture.memory.quotas["q-a"], **changes)}
+    return replace(picture, memory=replace(picture.memory, quotas=quotas))
+
+
+@pytest.mark.parametrize("end", [{"status": QuotaStatus.DELETING}, {"enabled": False}], ids=["deleted", "disabled"])
+def test_a_quota_that_comes_back_has_the_default_qos_again_and_no_person_is_blamed(end: dict[str, Any]) -> None:
+    """Also where the default was ours before the first quota: what we took away is ours, not a person's."""
+    before = settled(with_defaults_of_ours(a_picture(own("a", 4), own("b", 4))))
+    busy = wanted_again(runs(before, 1, "a", 2), **end)
+    ended, _ = kinds_of(busy, 4)
+    assert ended.seen.accounting is not None
+    gone = ended.seen.accounting.of_account("a")
+    assert gone is not None
+    assert gone.default_qos == ""
+    picture, kinds = kinds_of(wanted_again(ended, status=QuotaStatus.CREATING, enabled=True).after(20), 4)
+    assert "quota.by_hand" not in kinds
+    assert picture.seen.accounting is not None
+    found = picture.seen.accounting.of_account("a")
+    assert found is not None
+    assert (found.default_qos, found.limits.get("gres/gpu")) == ("stw-a-g", 104)
+    assert picture.memory.quotas["q-a"].status is QuotaStatus.CREATED
+
+
+def test_an_account_that_comes_back_bare_gets_the_default_qos_again_also_where_it_was_ours_from_the_first() -> None:
+    site = settled(with_defaults_of_ours(a_picture(own("a", 4), own("b", 4))))
+    before = site.seen.accounting
+    assert before is not None
+    others = tuple(each for each in before.associations if each.account != "a")
+    gone, _ = kinds_of(site.see(accounting=replace(before, accounts={"b": Account(name="b")}, associations=others)), 1)
+    back = gone.see(accounting=replace(before, associations=(*others, Association(account="a", parent="root"))))
+    picture, kinds = kinds_of(back.after(20), 3)
+    assert "quota.by_hand" not in kinds
+    assert picture.seen.accounting is not None
+    found = picture.seen.accounting.of_account("a")
+    assert found is not None
+    assert found.default_qos == "stw-a-g"
+
+
+def test_a_quota_that_is_deleted_before_its_qos_are_seen_leaves_nothing_behind() -> None:
+    """Its QOS and limits are made while the picture is read; the quota goes only once they are gone again."""
+    both = settled(a_picture(own("b", 4)))
+    created = replace(both, memory=replace(both.memory, quotas={**both.memory.quotas, "q-a": own("a", 4)}))
+    accounting = created.seen.accounting
+    assert accounting is not None
+    accounts = {**accounting.accounts, "a": Account(name="a")}
+    bare = (*accounting.associations, Association(account="a", parent="root"))
+    created = created.see(accounting=replace(accounting, accounts=accounts, associations=bare))
+    plan = created.plan()
+    made: list[Action] = [action for action in plan.actions if isinstance(action, (SetQos, SetTeam))]
+    unseen, _ = kinds_of(deleted(replace(created, memory=plan.memory)).after(1.0), 1)
+    assert "q-a" in unseen.memory.quotas
+    picture = settled(written(unseen, made))
+    assert "q-a" not in picture.memory.quotas
+    assert picture.seen.accounting is not None
+    assert not [name for name in picture.seen.accounting.qos if "-a-" in name]
+    found = picture.seen.accounting.of_account("a")
+    assert found is not None
+    assert (found.default_qos, found.qos & {"stw-a-g", "stw-a-b"}) == ("", frozenset())
+
+
+def test_a_qos_whose_deletion_may_be_under_way_is_made_again_only_after_that() -> None:
+    closing, first = done(deleted(a_site()))
+    assert any(isinstance(action, SetTeam) for action in first)
+    plan = closing.plan()
+    drops: list[Action] = [action for action in plan.actions if isinstance(action, DropQos)]
+    assert drops
+    smaller = replace(own("a", 2), status=QuotaStatus.CREATING)
+    memory = replace(plan.memory, quotas={**plan.memory.quotas, "q-a": smaller})
+    again = replace(closing, memory=memory).after(1.0).plan()
+    late: list[Action] = [action for action in again.actions if isinstance(action, SetQos)]
+    picture, kinds = kinds_of(written(replace(closing, memory=again.memory), [*drops, *late]).after(20), 4)
+    assert "quota.by_hand" not in kinds
+    assert picture.seen.accounting is not None
+    has = picture.seen.accounting.qos["stw-a-g"]
+    assert (has.priority, has.limits["gres/gpu"]) == (1000, 2)
+    assert picture.memory.quotas["q-a"].status is QuotaStatus.CREATED

@@ -8,7 +8,7 @@ import pytest
 
 from steward.adapters.slurm import rules
 from steward.model.accounting import Capabilities
-from steward.model.action import CancelJob, NudgeJob, RequeueJob, SetQos, SignalJob
+from steward.model.action import CancelJob, MoveJob, NudgeJob, RequeueJob, SetQos, SignalJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase
@@ -214,12 +214,14 @@ def test_a_job_on_a_broken_node_is_not_evicted_for_nothing() -> None:
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
 
 
-def test_a_job_that_was_evicted_is_hurried_on_when_there_is_room_again() -> None:
-    picture = was_evicted(WEAK)
+@pytest.mark.parametrize("qos", ["stw-a-b", "normal"], ids=["ours", "one that its user chose"])
+def test_a_job_that_was_evicted_is_hurried_on_when_there_is_room_again(qos: str) -> None:
+    picture = was_evicted(WEAK).change_job(3, qos=qos)
     assert not any(isinstance(action, NudgeJob) for action in picture.after(8).plan().actions)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     plan = done(ended)[0].after(3).plan()
     assert [action.job for action in plan.actions if isinstance(action, NudgeJob)] == [3]
+    assert qos != "normal" or not any(isinstance(action, MoveJob) for action in plan.actions)
 
 
 def was_evicted(can: Capabilities) -> Picture:
@@ -297,6 +299,19 @@ def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, g
     part = "a node with 1 GPU of ml.g6.12xlarge free"
     assert all(f"lacks nodes of their own for its parts: {part} and {part}, of which a" in text for text in told)
     assert len(told) == (1 if gone else 0)
+
+
+@pytest.mark.parametrize("part", [5, 6])
+@pytest.mark.parametrize("reason", ["PartitionConfig", "Dependency", "JobHeldUser"])
+def test_no_job_is_evicted_for_a_heterogeneous_job_of_which_one_part_may_not_start(part: int, reason: str) -> None:
+    """Slurm starts its parts together."""
+    site = runs(a_site(WEAK, own("a", 4), own("b", 4), machines=3), 1, "a", 4)
+    site = runs(runs(site, 2, "a", 2, "b", "n2", started=1000.0), 3, "a", 2, "b", "n2", started=2000.0)
+    site = settled(runs(site, 4, "a", 4, "b", "n3", started=3000.0))
+    for id in (5, 6):
+        site = waits(site, id, "b", 1, het_job_id=JobId(5), reason="Resources")
+    assert gone_in(site, 2) == {3, 4}
+    assert gone_in(site.change_job(part, reason=reason), 2) == set()
 
 
 @pytest.mark.parametrize(

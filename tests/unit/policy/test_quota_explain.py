@@ -1,13 +1,14 @@
 """What `steward explain JOB` says of quotas: why a job waits, for whom it was evicted, what happens next."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from steward.model.ids import JobId
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Wrote
 from steward.views.explain import explain_job
-from tests.builders.picture import Picture
+from tests.builders.picture import T0, Picture
 from tests.builders.quota import own, runs, teams, waits
 from tests.builders.quota_site import a_site
 
@@ -70,7 +71,7 @@ def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, t
 def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "b", 3, "g", "n2")
     assert said(waits(picture, 3, "a", 2), 3).splitlines()[0] == (
-        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; others come first: b has 3 GPUs of "
+        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; others have that or come first: b has 3 GPUs of "
         "ml.g6.12xlarge."
     )
 
@@ -145,3 +146,24 @@ def test_where_accounting_cannot_be_read_the_job_says_so(trouble: str) -> None:
     assert picture.seen.accounting is not None
     broken = replace(picture.seen, accounting=replace(picture.seen.accounting, trouble=trouble))
     assert "Quotas are not in force now: slurmdbd is down." in said(replace(picture, seen=broken), 1)
+
+
+def test_a_job_that_was_put_back_for_an_owner_reads_no_other_cause_of_its_return() -> None:
+    picture = put_back()
+    lost = "as it does when a node of it is taken out or ended"
+    assert lost not in all_of(picture, 3)
+    assert lost in all_of(picture.change_job(3, restarts=2), 3)
+
+
+def all_of(picture: Picture, id: int) -> str:
+    return "\n".join(explain_job(JobId(id), picture.seen, picture.want, picture.memory, picture.now))
+
+
+def put_back(**fields: Any) -> Picture:
+    """Job 3 was evicted in its first run, and waits."""
+    evicted = Eviction(
+        at=T0 - 9, restart=0, cause=Reclaimed.RECLAIM, to_team="b", to_job=4, text="is evicted", over=T0 - 5
+    )
+    picture = waits(site(100), 3, "a", 2, restarts=1, **fields)
+    jobs = {JobId(3): QuotaJob(team="a", evictions=(evicted,), count=1)}
+    return replace(picture, memory=replace(picture.memory, quota_jobs=jobs))

@@ -335,3 +335,14 @@ def test_where_only_steward_takes_back_what_is_lent_it_is_looked_at_as_often_as_
     assert is_busy(lent.memory, lent.now) is is_watched
     asked, _ = done(waits(lent, 3, "b", 4))
     assert is_busy(asked.memory, asked.now), "a job is to be evicted"
+
+
+@pytest.mark.parametrize("end", ["g", "b"])
+def test_jobs_that_clean_up_raise_no_limit_because_slurm_counts_them_no_longer(end: str) -> None:
+    """What they have on nodes is not for others, and their team may not start as much once more."""
+    busy = settled(runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 2, "b", "n2"))
+    id, qos = (1, "stw-a-g") if end == "g" else (2, "stw-a-b")
+    over = {"state": JobState.CANCELLED, "flags": frozenset({"COMPLETING"})}
+    before = caps(busy, qos)
+    picture = settled(busy.change_job(id, **over))
+    assert (before, caps(picture, qos)) == ((4, 2) if end == "g" else (2, 0))

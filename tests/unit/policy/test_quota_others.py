@@ -5,6 +5,7 @@ from dataclasses import replace
 from steward.model.accounting import Account, Association
 from steward.model.action import MoveJob, SetTeam
 from steward.model.ids import JobId, NodeName
+from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.quota import QuotaStatus, Share
 from steward.policy.draft import Draft
@@ -46,6 +47,8 @@ def test_accounts_without_a_quota_may_use_what_no_team_owns() -> None:
     site = settled(runs(site, 2, "y", 1, on="n2", qos="normal"))
     assert (limit(site, "x"), limit(site, "y")) == (2, 1)
     assert "may use only what no team owns" in explained(site, 1)
+    cleaning = site.change_job(1, state=JobState.CANCELLED, flags=frozenset({"COMPLETING"}))
+    assert limit(settled(cleaning), "x") == 0
 
 
 def test_accounts_below_have_the_limit_of_the_one_above_and_accounts_above_a_team_none() -> None:
@@ -88,7 +91,7 @@ def test_a_team_whose_quota_goes_is_not_free_of_limits_while_others_have_theirs(
 
 def test_a_quota_that_cannot_go_says_for_which_job_it_waits() -> None:
     site = settled(ending(settled(runs(a_site(WEAK), 1, "a", 2))))
-    assert site.memory.quotas["q-a"].failure == "it waits for job 1, which still run in its QOS"
+    assert site.memory.quotas["q-a"].failure == "it waits for job 1, which still runs in its QOS"
 
 
 def test_jobs_that_were_moved_when_a_quota_went_come_back_with_it() -> None:

@@ -24,7 +24,7 @@ from tests.builders.sentences import ROOT, Row, lacking
 from tests.builders.want import but
 from tests.fakes.elastic_world import QUICK, ElasticWorld
 from tests.unit.policy.test_explain_group import gated, of_job, queued
-from tests.unit.policy.test_quota_explain import evicted, site
+from tests.unit.policy.test_quota_explain import evicted, put_back, site
 from tests.unit.policy.test_quota_others import with_account
 
 POOL = resource(G6.name, GPU)
@@ -200,6 +200,16 @@ QUOTAS: list[Row] = [
         lambda: said(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 2),
     ),
     (
+        "The quota of team a limits nothing that the job uses. No other team can take that back.",
+        lambda: said(runs(site(), 1, "a", 0), 1),
+        lambda: said(runs(site(), 1, "a", 1), 1),
+    ),
+    (
+        "; Slurm's delay after its requeue is about to be ended.",
+        lambda: said(put_back(reason="BeginTime", eligible=T0 + 100), 3),
+        lambda: said(put_back(reason="Resources"), 3),
+    ),
+    (
         "begun with borrowed resources, covered by now",
         lambda: said(runs(site(100), 1, "a", 4, "b"), 1),
         lambda: said(runs(site(100), 1, "a", 4), 1),
@@ -274,7 +284,7 @@ QUOTAS: list[Row] = [
         lambda: said(waits(runs(runs(site(), 1, "a", 4), 2, "a", 2, "b", "n2"), 3, "a", 1), 3),
         lambda: in_use(),
     ),
-    ("others come first: b has 3 GPUs of ml.g6.12xlarge", lambda: in_use(), lambda: in_use("nobody")),
+    ("others have that or come first: b has 3 GPUs of ml.g6.12xlarge", lambda: in_use(), lambda: in_use("nobody")),
     (
         "b waits for nodes for 4 GPUs of ml.g6.12xlarge",
         lambda: said(waits(waits(runs(site(100), 1, "a", 4), 2, "b", 4, submitted=T0 - 9), 3, "a", 2), 3),

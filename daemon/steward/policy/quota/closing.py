@@ -12,7 +12,7 @@ from steward.model.port_error import is_refusal, text_of_error
 from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.quota.edits import edit_key, forget
+from steward.policy.quota.edits import drop_key, edit_key, forget, is_coming, remember
 from steward.policy.quota.elsewhere import is_ours
 from steward.policy.quota.limits import remedy_for, users_naming, users_with_default
 from steward.policy.quota.marks import release_all
@@ -32,14 +32,16 @@ def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False)
     """
     teams = {quota.team for quota in draft.quotas.values() if not _is_ending(quota)}
     for quota in [quota for quota in draft.quotas.values() if _is_ending(quota)]:
-        names = {name for name in (guaranteed_qos(quota.team), borrowed_qos(quota.team)) if name in picture.qos}
+        both = (guaranteed_qos(quota.team), borrowed_qos(quota.team))
+        names = {name for name in both if name in picture.qos}
+        coming = not names and any(is_coming(name, picture, draft) for name in both)
         if quota.team in teams:  # another quota of the team took its place
-            names = set()
+            names, coming = set(), False
         if quota.team not in teams and draft.want.quota.enabled:
             release_all(draft, quota.team)
         if names and picture.reachable and draft.want.quota.enabled:
             _take_out_qos(quota, frozenset(names), picture, draft)
-        if not names and quota.status is QuotaStatus.DELETING:
+        if not names and not coming and quota.status is QuotaStatus.DELETING:
             if others_left and len(draft.quotas) == 1:
                 continue
             if quota.team not in teams and _delete_account(quota, picture, draft):
@@ -83,7 +85,7 @@ def _is_ending(quota: ComputeQuota) -> bool:
 
 def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draft: Draft) -> None:
     """Remove the team's QOS from its account and its jobs, then delete the QOS."""
-    why = Why(rule="quota.ends", text=f"quota {quota.name} of team {quota.team} is in force no longer")
+    why = Why(rule="quota.ends", text=f"quota {quota.name} of team {quota.team} is no longer in force")
     account = f"account {quota.team}"
     default = _default_before(account, draft)
     has = picture.of_account(quota.team)
@@ -101,29 +103,29 @@ def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accountin
             default_qos=default if has.default_qos in names else None,
             keep=keep,
         )
-        draft.wish(action, RETRY_S)
+        if draft.wish(action, RETRY_S):
+            written = dict.fromkeys((f"cap:{tres}" for tres in ours), "")
+            written |= {} if action.default_qos is None else {"default_qos": action.default_qos}
+            remember(account, written, draft)
         return
     listed = users_naming(picture, quota.team, names - (has.qos if has is not None else frozenset()))
-    errors = (draft.seen.failures.get(_drop_key(name), "") for name in sorted(names))
+    errors = (draft.seen.failures.get(drop_key(name), "") for name in sorted(names))
     refused = next((text_of_error(error) for error in errors if is_refusal(error)), "")
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
-    _note_why_it_stays(quota, listed, fixed, refused, in_it, draft)
+    # Slurm may have refused a deletion for what this picture does not show yet, and we undo with the next one
+    if all((draft.asked_at(drop_key(name)) or 0.0) < picture.at for name in names):
+        _note_why_it_stays(quota, listed, fixed, refused, in_it, draft)
     kept = names if listed else frozenset(fixed.values())
     for job in in_it:
         if job.is_pending and not job.is_completing:
             draft.wish(MoveJob(key=ends_key(job), why=why, job=job.id, qos=(target,)), RETRY_S)
     for name in sorted(names - kept - {name for job in in_it for name in job.qos.split(",")}):
-        draft.wish(DropQos(key=_drop_key(name), why=why, qos=name), RETRY_S)
+        draft.wish(DropQos(key=drop_key(name), why=why, qos=name), RETRY_S)
 
 
 def ends_key(job: Job) -> Key:
     """Return the key of the job's move out of the QOS of a team whose quota ends."""
     return Key(f"quota:move:{job.id}:{job.restarts}:ends")
-
-
-def _drop_key(qos: str) -> Key:
-    """Return the key of the deletion of a QOS."""
-    return edit_key(qos, "ends")
 
 
 def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:
@@ -163,11 +165,13 @@ def _note_why_it_stays(
     trouble = "; ".join(texts) or refused
     runs = [str(job.id) for job in sorted(in_it, key=lambda job: job.id) if not job.is_pending]
     more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    text = trouble or (f"it waits for job {', '.join(runs[:_NAMED])}{more}, which still run in its QOS" if runs else "")
+    one, several = f"job {', '.join(runs)}, which still runs", f"jobs {', '.join(runs[:_NAMED])}{more}, which still run"
+    waits = f"it waits for {one if len(runs) == 1 else several} in its QOS"
+    text = trouble or (waits if runs else "")
     if quota.failure != text:
         draft.quotas[quota.id] = replace(quota, failure=text)
         if text and text == trouble:
-            draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
+            draft.tell("quota.trouble", f"quota {quota.name} cannot be deleted: {text}", level=Level.WARNING)
 
 
 def _default_before(account: str, draft: Draft) -> str:

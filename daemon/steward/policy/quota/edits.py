@@ -19,6 +19,8 @@ from steward.policy.draft import Draft
 from steward.policy.quota.limits import WantedQos, WantedTeam, users_apart, users_with_default
 
 _VALUES_KEPT = 6
+SETTLE_S = 10.0
+"""What is asked of slurmdbd shows in a picture that is read this long afterwards, if it was carried out at all."""
 Edit = SetQos | SetTeam | DropQos
 
 
@@ -29,6 +31,8 @@ class Edits:
     lower: list[Edit] = field(default_factory=list)
     urgent: list[Edit] = field(default_factory=list)
     higher: list[Edit] = field(default_factory=list)
+    awaited: set[str] = field(default_factory=set)
+    """QOS whose deletion may be under way: they are changed, or made again, after that."""
 
     @property
     def count(self) -> int:
@@ -37,16 +41,20 @@ class Edits:
 
     @property
     def owners(self) -> set[str]:
-        """Return the QOS and the accounts that have changes to make."""
+        """Return the QOS and the accounts that have changes to make, or that are awaited."""
         every = (*self.lower, *self.urgent, *self.higher)
-        return {each.account if isinstance(each, SetTeam) else each.qos for each in every}
+        return self.awaited | {each.account if isinstance(each, SetTeam) else each.qos for each in every}
 
 
 def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accounting, draft: Draft) -> Edits:
     """Return the changes to make, and remember the values that are written."""
     found = Edits()
     for want in qos:
-        _add_qos_changes(want, picture.qos.get(want.name), draft, found)
+        has = picture.qos.get(want.name)
+        if has is not None and is_under_way(drop_key(want.name), picture, draft):
+            found.awaited.add(want.name)
+        else:
+            _add_qos_changes(want, has, draft, found)
     for team in teams:
         if (has := picture.of_account(team.account)) is not None:
             _add_team_changes(team, has, picture, draft, found)
@@ -78,7 +86,7 @@ def _add_qos_changes(want: WantedQos, has: Qos | None, draft: Draft, found: Edit
 def _creation(want: WantedQos) -> SetQos:
     """Return the action that makes a missing QOS."""
     return SetQos(
-        key=edit_key(want.name, "made"),
+        key=make_key(want.name),
         why=Why(rule="quota.qos", text=f"{want.name} is missing"),
         qos=want.name,
         caps=tuple(sorted(want.caps.items())),
@@ -213,6 +221,14 @@ def _remember_made(want: WantedQos, draft: Draft) -> None:
         draft.quota_writes[key] = Wrote(values=_newest(value, *(before[key].values if key in before else ())))
 
 
+def remember(owner: str, values: Mapping[str, str], draft: Draft) -> None:
+    """Remember that we write these values, by field, into an account or a QOS."""
+    for name, value in values.items():
+        key = f"{owner}/{name}"
+        known = draft.quota_writes.get(key) or Wrote(values=())
+        draft.quota_writes[key] = replace(known, values=_newest(value, *known.values))
+
+
 def forget(owner: str, draft: Draft) -> None:
     """Forget the values that were written for this owner."""
     for key in [key for key in draft.quota_writes if key.startswith(f"{owner}/")]:
@@ -239,3 +255,29 @@ def _limits_text(caps: Iterable[tuple[str, int | None]], has: Mapping[str, int])
 def edit_key(owner: str, text: str) -> Key:
     """Return the key of a change of this owner."""
     return Key(f"quota:{owner}:{crc32(text.encode()):08x}")
+
+
+def make_key(qos: str) -> Key:
+    """Return the key of the creation of a QOS."""
+    return edit_key(qos, "made")
+
+
+def drop_key(qos: str) -> Key:
+    """Return the key of the deletion of a QOS."""
+    return edit_key(qos, "ends")
+
+
+def is_coming(qos: str, picture: Accounting, draft: Draft) -> bool:
+    """Return whether a QOS that the picture lacks may be made by what we asked for."""
+    made, dropped = draft.asked_at(make_key(qos)), draft.asked_at(drop_key(qos))
+    is_newer = made is not None and (dropped is None or dropped < made)
+    return is_newer and is_under_way(make_key(qos), picture, draft)
+
+
+def is_under_way(key: Key, picture: Accounting, draft: Draft) -> bool:
+    """Return whether the picture may not show yet what became of this change; if so, look again in time."""
+    asked = draft.asked_at(key)
+    if asked is None or picture.at >= asked + SETTLE_S:
+        return False
+    draft.wake(asked + SETTLE_S)
+    return True

@@ -19,7 +19,7 @@ from steward.policy.quota import evict
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import UnitRuling, UnitStanding
-from steward.policy.quota.edits import Edits, edits
+from steward.policy.quota.edits import Edits, edits, forget
 from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.others import release_others, wanted_others
@@ -103,16 +103,14 @@ def _move_to_qos(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
     unit, touched = ruling.unit, 0
     if not (ruling.may_run or unit.replica):
         return 0
-    # leave a job whose user chose another QOS than ours
-    if unit.qos and not any(name.startswith(QOS_PREFIX) for name in unit.qos) and not _was_moved(unit, draft):
-        return 0
-    wanted = _wanted_list(ruling, picture)
+    is_ours = not _has_qos_of_its_users(unit, draft)
+    wanted = _wanted_list(ruling, picture) if is_ours else ()
     for job in unit.jobs:
         if wanted and set(job.qos.split(",")) != set(wanted):  # compare without order: Slurm sorts the list by priority
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
         touched += _skip_requeue_delay(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
     most = unit.sizes[-1] if unit.sizes else 0
-    if ruling.nodes and ruling.nodes < most:
+    if is_ours and ruling.nodes and ruling.nodes < most:
         text = f"a limit of its team would hold it up: {ruling.nodes} of {unit.sizes[0]} to {most} nodes fit"
         key = Key(f"quota:size:{unit.id}:{unit.jobs[0].restarts}:{ruling.nodes}")
         why = Why(rule="quota.size", text=text)
@@ -121,9 +119,12 @@ def _move_to_qos(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
     return touched
 
 
-def _was_moved(unit: Unit, draft: Draft) -> bool:
-    """Return whether we moved the job out of its team's QOS when an earlier quota of the team ended."""
-    return any(draft.asked_at(ends_key(job)) is not None for job in unit.jobs)
+def _has_qos_of_its_users(unit: Unit, draft: Draft) -> bool:
+    """Return whether the job's user chose a QOS that is not ours: the job keeps it."""
+    if not unit.qos or any(name.startswith(QOS_PREFIX) for name in unit.qos):
+        return False
+    # unless we moved the job out of its team's QOS when an earlier quota of the team ended
+    return not any(draft.asked_at(ends_key(job)) is not None for job in unit.jobs)
 
 
 def _skip_requeue_delay(job: Job, draft: Draft) -> int:
@@ -172,6 +173,7 @@ def _set_status(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -
         names = {guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())
         has = picture.of_account(team)
         if has is None or team not in picture.accounts:
+            forget(f"account {team}", draft)  # made again, it has nothing of ours, and nothing of a person's
             failure = f"Slurm has no account {team}: `steward quota setup --apply` makes it"
             status = _FAILED.get(quota.status, quota.status)
         elif (users := users_apart(picture, team)) and has.default_qos != guaranteed_qos(team):

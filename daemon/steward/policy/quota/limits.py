@@ -218,9 +218,10 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
 
 
 class _Use:
-    """The amounts that a team uses, as Slurm counts them.
+    """The amounts that a team uses.
 
-    Evicted jobs count, except for the limit on borrowing: their amounts are for the job that evicts them, not for the
+    A limit is never above what Slurm counts in it and what may start: jobs that clean up have nodes, but no part in
+    that. Evicted jobs count, except for the limit on borrowing: their amounts are for the job that evicts them, not for the
     next borrower.
     """
 
@@ -230,22 +231,25 @@ class _Use:
         self._may_borrow = ledger.accounts[team].owned.may_borrow
         self._g, self._b = ledger.counted(team, held.guaranteed), ledger.counted(team, held.borrowed)
         self._other = ledger.counted(team, held.other)
+        self._g_cleaning = ledger.counted(team, held.guaranteed_cleaning)
+        self._b_cleaning = ledger.counted(team, held.borrowed_cleaning)
         self._leaving: dict[Resource, int] = {}
         leaving = turn.leaving
         for unit in held.borrowers if leaving else ():
-            if unit.id in leaving:
+            if unit.id in leaving and not unit.is_cleaning:
                 add(self._leaving, ledger.counted(team, unit.options[0]))
 
     def borrowed(self, name: Resource) -> int:
-        """Return how much the team borrows, without evicted jobs."""
-        return self._b.get(name, 0) - self._leaving.get(name, 0)
+        """Return how much Slurm counts as borrowed by the team, without evicted jobs."""
+        return self._b.get(name, 0) - self._b_cleaning.get(name, 0) - self._leaving.get(name, 0)
 
     def open_to_own(self, name: Resource, granted: int) -> int:
-        """Return the limit of `g`: the quota without the use in other QOS, but at least the use in `g`."""
+        """Return the limit of `g`: the quota without the use in other QOS, but at least what Slurm counts in `g`."""
         rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
         # A QOS' limit replaces the account's. So only the limits of `g` and `b` together keep a team below its ceiling
         # when a covered job and a borrowing one (`granted`) both start before the next turn.
-        return max(self._g.get(name, 0), min(rest, rest + self._may_borrow.get(name, 0) - granted))
+        counted = self._g.get(name, 0) - self._g_cleaning.get(name, 0)
+        return max(counted, min(rest, rest + self._may_borrow.get(name, 0) - granted))
 
 
 def _leaving(turn: Turn, team: str) -> dict[Resource, int]:

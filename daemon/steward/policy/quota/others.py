@@ -30,18 +30,21 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
         return
     tops = _top_accounts(turn, picture)
     used: dict[str, dict[str, int]] = {}
+    counted: dict[str, dict[str, int]] = {}
     for job in draft.seen.jobs.values():
         if job.account in tops and holds_nodes(job):
-            mine = used.setdefault(tops[job.account], {})
-            for tres, amount in parse_tres(job.allocated or job.requested).items():
-                mine[tres] = mine.get(tres, 0) + amount
+            # Slurm's limits do not count jobs that clean up, although these have their nodes still
+            for sums in (used, counted) if job.is_active else (used,):
+                mine = sums.setdefault(tops[job.account], {})
+                for tres, amount in parse_tres(job.allocated or job.requested).items():
+                    mine[tres] = mine.get(tres, 0) + amount
     # an account without running jobs gets the whole unowned amount as its limit, so that limits change only for the few
     # accounts that run jobs
     unowned = {tres: n for tres, n in _unowned(turn, draft).items() if tres == CPU or tres in picture.tracked}
     left = {tres: max(0, n - sum(each.get(tres, 0) for each in used.values())) for tres, n in unowned.items()}
     for account in sorted(set(tops.values())):
-        has = used.get(account)
-        caps = {tres: has.get(tres, 0) + left[tres] for tres in unowned} if has is not None else unowned
+        has = counted.get(account, {})
+        caps = {tres: has.get(tres, 0) + left[tres] for tres in unowned} if account in used else unowned
         yield WantedTeam(account=account, qos=frozenset(), caps=caps, default_qos="")
 
 

@@ -22,13 +22,16 @@ IsReady = Callable[[Job, str], bool]
 class Held:
     """The amounts of running units, including evicted ones, summed by the QOS in which Slurm counts them.
 
-    `away` is the part on nodes that take no jobs; `borrowers` are the units in the QOS for borrowing.
+    `away` is the part on nodes that take no jobs; `borrowers` are the units in the QOS for borrowing. The sums include
+    jobs that clean up: they have their nodes, but Slurm's limits count them no longer (`..._cleaning`).
     """
 
     guaranteed: dict[Resource, int] = field(default_factory=dict)
     borrowed: dict[Resource, int] = field(default_factory=dict)
     other: dict[Resource, int] = field(default_factory=dict)
     away: dict[Resource, int] = field(default_factory=dict)
+    guaranteed_cleaning: dict[Resource, int] = field(default_factory=dict)
+    borrowed_cleaning: dict[Resource, int] = field(default_factory=dict)
     borrowers: list[Unit] = field(default_factory=list)
 
     @property
@@ -41,11 +44,15 @@ class Held:
         """Return the sums of these units."""
         found = Held()
         for unit in units:
-            sums = found.guaranteed if unit.is_guaranteed else found.other
-            if unit.is_borrowed:
-                sums = found.borrowed
+            sums, cleaning = found.other, None
+            if unit.is_guaranteed:
+                sums, cleaning = found.guaranteed, found.guaranteed_cleaning
+            elif unit.is_borrowed:
+                sums, cleaning = found.borrowed, found.borrowed_cleaning
                 found.borrowers.append(unit)
             add(sums, unit.options[0])
+            if cleaning is not None and unit.is_cleaning:
+                add(cleaning, unit.options[0])
             add(found.away, unit.away or {})
         return found
 
@@ -105,8 +112,10 @@ def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run:
             held[unit.team] = Held.of(running[unit.team])
         else:
             homeless.append(Held.of((unit,)))
-    of_teams = ((job, teams.get(job.account)) for job in parts)
-    waiting += requests.units([job for job, team in of_teams if team is not None and may_run(job, team)], teams)
+    # Slurm starts all parts together: none runs while one of them may not
+    pending = [job for job in parts if job.is_pending]
+    stuck = {job.het_job_id for job in pending if not may_run(job, teams.get(job.account, ""))}
+    waiting += requests.units([j for j in pending if j.account in teams and j.het_job_id not in stuck], teams)
     return Present(running=running, held=held, homeless=homeless, waiting=_within_array_limits(waiting, running))
 
 

@@ -73,6 +73,11 @@ class Unit:
         return self.jobs[0].qos.partition(",")[0] == borrowed_qos(self.team)
 
     @property
+    def is_cleaning(self) -> bool:
+        """Return whether the unit's run is over and its nodes are not free yet: no limit of Slurm's counts it."""
+        return not any(job.is_active for job in self.jobs)
+
+    @property
     def nodes(self) -> int:
         """Return the number of nodes of all jobs of the unit."""
         return sum(max(job.node_count, len(job.nodes)) for job in self.jobs)
