@@ -234,8 +234,8 @@ def parts_of(draw: st.DrawFn, kind: Kind) -> Part:
         case "feature":
             return Part(each=each, feature=BIG)
         case "total":
-            count = draw(st.integers(1, 2 * kind.each))
             nodes, most = draw(st.sampled_from([(1, 0), (1, 1), (1, 2), (2, 2)]))
+            count = draw(st.integers(nodes, 2 * kind.each))
             whole = {"cpu": count, "mem": count * 1024, kind.decides: count}
             return Part(each=whole, total=True, nodes=nodes, most=most)
         case _:

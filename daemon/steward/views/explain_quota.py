@@ -259,6 +259,11 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
+    absent = {machine_type_of(name) for name in ruling.amounts} - turn.flavors.in_service
+    if absent and not unit.apart:
+        return (
+            f"{how}, but no {', '.join(sorted(absent))} takes jobs now: it waits until one does (Slurm: {job.reason})."
+        )
     if ruling.hopeless and (first := _behind(unit, turn)) is not None:
         return f"{how}, but {_first(first, draft)} (Slurm: {job.reason})."
     if ruling.hopeless and job.reason in ("Resources", "Priority"):

@@ -12,7 +12,7 @@ from steward.policy.draft import Draft
 from steward.policy.quota.view import quota_view
 from steward.views.explain_quota import quota_lines
 from tests.builders.picture import Picture
-from tests.builders.quota import P5, WEAK, a_picture, a_quota
+from tests.builders.quota import P5, WEAK, a_picture, a_quota, tres
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 from tests.builders.want import but
 
@@ -124,6 +124,8 @@ def test_a_planned_machine_that_is_down_opens_no_other() -> None:
     planned = replace(nodes[NodeName("n3")], gres=P5.gres, features=frozenset({P5.name}), base=NodeBase.DOWN)
     site = settled(site.see(nodes={**nodes, planned.name: planned}))
     assert limit(site, "a") == 0
+    waiting = waits(site, 1, "a", 8, reason="QOSGrpGRES").change_job(1, requested=tres(8, kind="h100"))
+    assert "no ml.p5.48xlarge takes jobs now: it waits until one does (Slurm: QOSGrpGRES)" in explained(waiting, 1)
     up = replace(planned, base=NodeBase.IDLE)
     assert limit(settled(site.see(nodes={**nodes, planned.name: up})), "a") == 24, "and half of that again"
 

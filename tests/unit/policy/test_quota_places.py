@@ -78,6 +78,15 @@ def test_what_others_borrowed_of_a_team_that_lends_nothing_is_not_collected_with
     assert told_to_go(waits(site, 5, "b", 1)) == [2]
 
 
+def test_a_total_on_two_nodes_needs_an_accelerator_on_each() -> None:
+    """`-N2 --gpus=2`: of n1 all GPUs are in use by a job that the quota covers."""
+    site = a_site(WEAK, own("a", 4), own("b", 4))
+    site = runs(runs(site, 1, "a", 4, "g", "n1"), 2, "a", 2, "b", "n2", started=2.0)
+    site = settled(runs(site, 3, "a", 2, "b", "n2", started=3.0))
+    assert told_to_go(waits(site, 5, "b", 2, is_total=True, node_count=2, most_nodes=2)) == []
+    assert told_to_go(waits(site, 5, "b", 2, is_total=True, node_count=1, most_nodes=2)) == [3]
+
+
 def test_once_chosen_nobody_else_is() -> None:
     picture, _ = done(waits(halves(), 5, "b", 4))
     assert told_to_go(picture) == []

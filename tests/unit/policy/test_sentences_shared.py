@@ -332,6 +332,11 @@ QUOTAS: list[Row] = [
         lambda: said(waits(runs(site(), 1, "a", 4), 2, "a", 2, reason="Resources"), 2),
     ),
     (
+        "The quota of team a covers the job, but no ml.g6.12xlarge takes jobs now: it waits until one does (Slurm: ",
+        lambda: said(waits(site(), 1, "a", 2, reason="Resources").drained("n1", "fan").drained("n2", "fan"), 1),
+        lambda: said(waits(site(), 1, "a", 2, reason="Resources").drained("n1", "fan"), 1),
+    ),
+    (
         "it waits for nodes (Slurm: Resources). Other jobs of the team may start before it.",
         lambda: ruled(UnitStanding.OWN, hopeless=True),
         lambda: ruled(UnitStanding.OWN, hopeless=False),

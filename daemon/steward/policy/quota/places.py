@@ -11,7 +11,7 @@ from itertools import islice, permutations
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.quota import CPU, MEM, Resource, machine_type_of, resource
+from steward.model.quota import CPU, MEM, Resource, kind_of, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible
 from steward.policy.quota.flavors import Flavors
@@ -136,7 +136,8 @@ class Places:
         each = {name: -(-amount // count) for name, amount in asked.items()}
         is_total = job.is_total and job.most_nodes != 1
         if is_total:
-            each = {name: 1 for name in asked if name == resource(kind, CPU)}
+            # Slurm uses no node that has none of the accelerators or CPUs free
+            each = {name: 1 for name in asked if kind_of(name) != MEM}
         return Wish(
             count=1 if is_total and job.most_nodes != count else count,
             each=each,
