@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from steward.model.access import for_cluster, payload
 from steward.model.events import LEVELS as LEVELS
@@ -90,7 +90,7 @@ class Client:
 
     def object(self, path: str, *, read_s: float = _READ_S, is_proved: bool = False) -> Json:
         """Return the JSON object at `path`. `is_proved`: name the caller to the head, if MUNGE can prove it."""
-        answer = self._ask("GET", path, b"", self._proof_header(path) if is_proved else {}, read_s)
+        answer = self._ask("GET", path, b"", self._proof_header(unquote(path)) if is_proved else {}, read_s)
         if not isinstance(answer, dict):
             raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
         return answer
@@ -128,7 +128,7 @@ class Client:
 
         It quotes the job's output only for the job's user and for admins, as proved by MUNGE.
         """
-        return self.object(f"/v1/explain/job/{job}", is_proved=True)
+        return self.object(f"/v1/explain/job/{quote(str(job), safe='+')}", is_proved=True)
 
     def explain_group(self, group: str) -> Json:
         return self.object(f"/v1/explain/group/{quote(group, safe='')}")

@@ -31,8 +31,9 @@ from steward.views.explain_group import explain_group, run_lines
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
-_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
-"""A job id, or a task of an array as squeue shows it: the array's id and the task's index."""
+_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10})|_\[[0-9,:%.-]{1,200}\]|\+([0-9]{1,5}))?(?:\.[0-9a-z+]{1,20})?")
+"""A job as Slurm shows it: its id, a task of an array (`7_2`), all its waiting tasks (`7_[3-9%2]`), a part of a
+heterogeneous job (`7+1`), or a step of any of them (`7.0`, `7.batch`)."""
 _EVENTS = 50
 
 
@@ -107,17 +108,20 @@ def unknown_job(word: str) -> HTTPException:
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:
-    """Return the id of a job from `ID` or `ARRAY_INDEX`; None if Slurm does not know that task.
+    """Return the id of a job from a word as `_JOB` has it, for a part that of its heterogeneous job.
 
-    Raises HTTPException for any other text.
+    Return None if Slurm does not know that task or part. Raises HTTPException for any other text.
     """
     if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
-    number, index = found.groups()
+    number, index, offset = found.groups()
+    id = JobId(int(number))
+    if offset is not None:
+        return id if any(job.het_job_id == id for job in seen.jobs.values()) else None
     if index is None:
-        return JobId(int(number))
-    task = (JobId(int(number)), int(index))
-    same = [job for job in seen.jobs.values() if job.array_job_id == task[0] and job.array_task in (task[1], None)]
+        job = seen.jobs.get(id)
+        return job.het_job_id if job is not None and job.is_part else id
+    same = [job for job in seen.jobs.values() if job.array_job_id == id and job.array_task in (int(index), None)]
     # The waiting tasks of an array share one record, that of the array: prefer a record of the task's own.
     return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
 

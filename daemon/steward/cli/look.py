@@ -18,7 +18,7 @@ from steward.model.text import PAUSED, REPORT_ONLY, json_text, verdict_label
 _AGAIN_S = 1.0
 _FINE = "fine"
 _KINDS = {"node", "job", "group"}
-_JOB = re.compile(r"[0-9]+(_[0-9]+)?")
+_JOB = re.compile(r"[0-9]+(_[0-9]+|_\[[0-9,:%.-]+\]|\+[0-9]+)?(\.[0-9a-z+]+)?")
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
 
 

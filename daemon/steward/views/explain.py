@@ -6,7 +6,7 @@ from steward.model.ask import AskKind
 from steward.model.case import Case, CaseStep
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import Job, JobState, other_parts
 from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -89,7 +89,7 @@ def explain_job(
 def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
     """Return the lines of `explain_job` from an existing draft, which is only read."""
     job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
-    lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
+    lines = [*_stale(draft), _known_of_job(id, job, memory, draft), *closed_partitions(job, draft), *quota_lines(job, draft)]
     lines += elastic_lines(id, draft)
     if mem is None:
         replica = draft.elastic.run_of(id) is not None
@@ -276,12 +276,13 @@ def _past_case(case: Case, now: float) -> str:
     return f"Earlier: case {case.id}, closed {ago(case.closed or case.entered, now)}{took}: {case.why}"
 
 
-def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
+def _known_of_job(id: JobId, job: Job | None, memory: Memory, draft: Draft) -> str:
     if job is None:
         runs = memory.ledger.get(id, ())
         last = f' "{runs[-1].name}", last on {fold(runs[-1].nodes)}' if runs else ""
         return f"Job {id}{last}: Slurm does not know it any more."
-    where = f" on {fold(job.nodes)}" if job.nodes else ""
+    nodes = job.nodes.union(*(part.nodes for part in other_parts(job, draft.seen.jobs)))
+    where = f" on {fold(nodes)}" if nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
     hides_state = job.state is JobState.UNKNOWN and job.is_completing  # as Slurm 22.05's scontrol does
     state = "COMPLETING" if hides_state else job.state.value

@@ -18,7 +18,7 @@ from steward.model.job import JobState
 from steward.ports import Retryable
 from steward.workflows.snapshot import HeadStandstill
 from tests.builders.api_cluster import an_api_cluster
-from tests.builders.picture import a_cluster
+from tests.builders.picture import a_cluster, names
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
 from tests.fakes.until import FACT_S
@@ -222,6 +222,23 @@ def test_a_task_of_an_array_that_waits_is_explained_by_the_record_of_all_that_wa
     assert job_number("148_150", waiting.seen) == JobId(148)
     assert job_number("148_1", running.seen) == JobId(149)
     assert job_number("150_1", running.seen) is None
+
+
+@pytest.mark.parametrize("word", ["7", "7+0", "7+1", "8", "7.0", "7.batch", "7+1.2", "8.extern"])
+def test_a_job_is_found_by_every_name_that_slurm_gives_it_its_parts_and_its_steps(api: ApiBench, word: str) -> None:
+    het = JobId(7)
+    picture = a_cluster().job(7, nodes=names("n1"), het_job_id=het).job(8, nodes=names("n2"), het_job_id=het)
+    api.show(picture.opted_in(7).then())
+    lines = api.client().explain_job(word)["lines"]
+    assert lines[0].startswith("Job 7 ")
+    assert "on n[1-2]" in lines[0]
+    assert "asked to be resumed" in lines[1]
+
+
+@pytest.mark.parametrize("word", ["7_[1-3]", "7_[1,4-9%2]", "7_[0-8:2].0"])
+def test_the_waiting_tasks_of_an_array_are_found_by_the_name_that_slurm_gives_them(api: ApiBench, word: str) -> None:
+    picture = a_cluster().job(7, array_job_id=JobId(7), state=JobState.PENDING, nodes=frozenset())
+    assert job_number(word, picture.seen) == JobId(7)
 
 
 def test_a_job_is_explained_as_slurm_shows_it_now_and_not_as_the_last_turn_saw_it(api: ApiBench) -> None:

@@ -45,6 +45,11 @@ def test_its_user_and_admins_are_told_the_line(failed: ApiBench, uid: int, *, is
     assert (SECRET in explained(failed.client(uid))) is is_told
 
 
+@pytest.mark.parametrize("word", ["7.batch", "7_[0-3%2]"])
+def test_its_user_is_told_the_line_whatever_name_of_the_job_was_given(failed: ApiBench, word: str) -> None:
+    assert SECRET in "\n".join(failed.client(USER).explain_job(word)["lines"])
+
+
 def test_who_does_not_prove_who_he_is_is_told_how_to_get_it(failed: ApiBench) -> None:
     text = explained(Client(failed.url))
     assert SECRET not in text
