@@ -1,6 +1,6 @@
 """Lines for people about a node or a job: the facts, the decisions with their reasons, and the next step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from steward.model.ask import AskKind
 from steward.model.case import Case, CaseStep
@@ -16,7 +16,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, span, time_left, times
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, needs_spare, shortage
-from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
+from steward.policy.case.suspicion import SCOUTED, fault_of, is_in_incident, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits
 from steward.policy.facts.by_person import return_command
@@ -26,7 +26,7 @@ from steward.policy.facts.loans import loans
 from steward.policy.facts.orphan import is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import acting_row, reason_fault, response_text
-from steward.policy.facts.verdict import admin_command, standing
+from steward.policy.facts.verdict import Standing, admin_command, standing
 from steward.policy.guards.budget import must_wait
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
@@ -262,7 +262,9 @@ def _no_case(node: Node | None, draft: Draft) -> list[str]:
         lines.append(f"Part of an incident of the cluster: {incident.text}.")
     if withheld == SCOUTED:
         return [*lines, f"{SCOUTED[:1].upper()}{SCOUTED[1:]}."]
-    return [*lines, f"Nothing is done about it: {withheld}." if withheld else "A case is about to be opened."]
+    if not withheld:
+        return [*lines, "A case is about to be opened."]
+    return [*lines, *(list(_stranded((node.name,), draft)) or [f"Nothing is done about it: {withheld}."])]
 
 
 def _closed(name: NodeName, memory: Memory) -> list[Case]:
@@ -308,6 +310,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
+    lines += _stranded(job.nodes if job is not None and job.is_active else (), draft)
     lines += _lame_steps(job, mem, draft)
     if job is not None and mem.pending_from is not None:
         lines.append(
@@ -461,6 +464,21 @@ def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
         if node is not None and is_away_on_purpose(node) and view is not None and not view.is_heard:
             word = ", ".join(sorted(PLANNED_ABSENCE & node.flags))
             yield f"{name} is silent, and Slurm has it {word}: nothing is done for the job until Slurm finds it DOWN."
+
+
+def _stranded(nodes: Iterable[NodeName], draft: Draft) -> Iterator[str]:
+    """Yield a line for each lost node that is not taken out although jobs run on it, with what brings them back."""
+    for name in sorted(nodes):
+        node, is_used = draft.seen.nodes.get(name), name in draft.overview.running_on
+        if node is None or not is_used or node.is_down or standing(node, draft).standing is not Standing.LOST:
+            continue
+        fault = fault_of(node, draft)
+        if draft.cases.open_of(name) is not None or fault is None or is_in_incident(node, fault, draft):
+            continue
+        if withheld := why_withheld(node, fault, draft):
+            jobs = "A job that runs on it comes back when Slurm sets it DOWN (after SlurmdTimeout)"
+            now = f"`scontrol update nodename={name} state=down reason=lost` does that now"
+            yield f"{name} is lost, and nothing is done about it: {withheld}. {jobs}; {now}."
 
 
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:

@@ -349,3 +349,25 @@ def test_names_are_shown_as_slurm_holds_them_but_for_what_steers_a_terminal() ->
     assert named.memory.ledger[JobId(7)][0].name == "学習-é-🚀"
     steered = of_job(a_cluster().job(name="a\u202eb\x1b[2Jc\nd"))
     assert '"a?b?[2Jc d"' in steered.splitlines()[0]
+
+
+@pytest.mark.parametrize("kind", ["a person's drain", "report", "paused"])
+def test_a_job_on_a_lost_node_that_is_left_alone_says_so_and_what_brings_it_back(kind: str) -> None:
+    picture = a_cluster().job(on=("n1", "n2")).opted_in().then()
+    if kind == "a person's drain":
+        picture = picture.drained("n2", "rack work")
+    elif kind == "report":
+        picture = picture.repair(mode=RepairMode.REPORT)
+    else:
+        picture = replace(picture, memory=pause(picture.memory))
+    picture = picture.lost("n2").then(3)
+
+    why = {"a person's drain": "rack work", "report": "report only", "paused": "actions are paused"}[kind]
+    for text in (of_job(picture), of_node(picture, "n2")):
+        assert why in text
+        assert "`scontrol update nodename=n2 state=down reason=lost`" in text
+    assert "state=down" not in of_job(a_cluster().job(on=("n1", "n2")).opted_in().then().lost("n2").then(3))
+
+
+def test_a_lost_node_without_a_job_is_not_called_one_that_a_job_waits_for() -> None:
+    assert "state=down" not in of_node(a_cluster().drained("n2", "rack work").lost("n2").then(3), "n2")
