@@ -137,7 +137,7 @@ status() {
     if pid=$(ours); then say "started by us, pid $pid"; fi
 }
 
-# Stops what a `run` started, once nobody else runs something on it.
+# Stops what a `run` started, once nothing else runs on it.
 stop_after_last() {
     flock -u 9
     if flock -n -x 9 && grep -q ' run$' "$record" 2>/dev/null; then
@@ -147,7 +147,7 @@ stop_after_last() {
 
 run() {
     if answers && ! ours >/dev/null; then
-        exec "$@"           # somebody else's engine: no business of ours
+        exec "$@"           # an engine that we did not start: no business of ours
     fi
     need_root "starting one"
     exec 9>"$lock"

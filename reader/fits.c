@@ -201,7 +201,7 @@ static struct answer test_everywhere(job_desc_msg_t *wish)
 }
 
 // As its user, who alone may be let into its partition, or have an account at
-// all; a reservation of ours is for nobody but us. Where Slurm refuses that, as
+// all; a reservation of ours is for us alone. Where Slurm refuses that, as
 // we are, and as root.
 static struct answer ask_whole(job_desc_msg_t wish, slurm_job_info_t *job,
 			       const struct question *about)

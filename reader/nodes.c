@@ -88,7 +88,7 @@ static void put_node_state(struct records *to, uint32_t state)
 		  sizeof(flags) / sizeof(*flags));
 }
 
-// Who set the reason; of one from slurm.conf nobody. Most have the same user:
+// Who set the reason; none for one from slurm.conf. Most have the same user:
 // one look is enough for them.
 static void put_user(struct records *to, const node_info_t *node)
 {

@@ -66,7 +66,7 @@ static void answer(FILE *out, char *line)
 int main(void)
 {
 	static char line[LONGEST_LINE];
-	// What the library writes by itself is for nobody.
+	// What the library writes by itself is dropped.
 	FILE *out = fdopen(dup(STDOUT_FILENO), "w");
 
 	if (!out || !freopen("/dev/null", "w", stdout) ||

@@ -9,7 +9,7 @@
 
 #include "config.h"
 
-/* Of a clock that nobody sets. */
+/* Of a clock that cannot be set. */
 int64_t dial_now_ms(void);
 
 /* Until then, for poll(2); 0 when it is over. */

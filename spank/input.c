@@ -17,7 +17,7 @@ static bool _set_async(bool on)
 	return !fcntl(STDIN_FILENO, F_SETFL, flags);
 }
 
-/* Bytes that nobody has read; -1 where the kernel does not say. */
+/* Bytes that were not read yet; -1 where the kernel does not say. */
 static int _waiting(void)
 {
 	int bytes;

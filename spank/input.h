@@ -15,7 +15,7 @@ struct input {
 	bool is_file;
 	bool is_stream; /* a pipe or a socket */
 	off_t start;
-	int waiting; /* bytes that nobody had read at the start */
+	int waiting; /* bytes that were not read at the start */
 };
 
 /* One of the real-time signals, which are queued: one for each event of the

@@ -321,7 +321,7 @@ static const char *_verb_name(enum wire_verb verb)
 
 /* SIGTERM is how Slurm ends a job (scancel, time limit, requeue), and also how
  * many a script ends itself: the head sees which, and lets go of the first at
- * once. Nobody waits for an agent that is not there: to hold a job that Slurm
+ * once. No task waits for an agent that is not there: to hold a job that Slurm
  * is ending keeps its nodes. */
 static bool _may_be_ended_by_slurm(int status)
 {

@@ -26,7 +26,7 @@ void node_task_start(spank_t spank, const struct config *config);
 void node_task_exit(spank_t spank, const struct config *config);
 
 /* slurm_spank_exit: a script that never began, because something failed before
- * it, is asked about as one that failed: its end may have been told to nobody.
+ * it, is asked about as one that failed: its end may never have been told.
  */
 void node_end(const struct config *config);
 

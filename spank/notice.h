@@ -1,5 +1,5 @@
 /*
- * What the node's agent is told and asked without anybody waiting for a
+ * What the node's agent is told and asked without waiting for a
  * decision: each costs a job a bounded and short time, and nothing where no
  * agent is (the base of an elastic run: three seconds).
  */
@@ -28,7 +28,7 @@
 bool notice_opted(const struct config *config, const struct wire_ask *ask,
 		  struct wire_answer *answer);
 
-/* Say that a task ended with ask->status; nobody waits for an answer. */
+/* Say that a task ended with ask->status; no answer is awaited. */
 void notice_exit(const struct config *config, const struct wire_ask *ask,
 		 uint32_t task);
 

@@ -41,7 +41,7 @@ static struct sigaction before[COUNT(caught)];
 static struct sigaction pipe_before;
 static sigset_t mask_before;
 
-/* A full pipe has 4096 signals nobody has read: one more does not matter. */
+/* A full pipe has 4096 signals yet to be read: one more does not matter. */
 static void _on_signal(int signo, siginfo_t *info, void *context)
 {
 	struct arrival arrival = {signo, info->si_code, info->si_pid};

@@ -19,7 +19,7 @@ struct relay {
 	int fd;		      /* readable when a signal has come */
 	bool own_group;	      /* the child is not in our process group */
 	bool parent_is_stepd; /* this srun is a task itself */
-	bool told_to_end;     /* somebody wants this srun to end */
+	bool told_to_end;     /* this srun was told to end */
 	bool child_changed;   /* the child may have ended */
 	int64_t continued_ms; /* when slurmstepd sent the last CONT; 0: never */
 	unsigned int input;   /* signals of the standard input, see input.h */

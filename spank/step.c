@@ -50,7 +50,7 @@ static void _leave(int status)
 	sigset_t none;
 
 	if (WIFSIGNALED(status)) {
-		/* The child has dumped core already, if anyone wants it. */
+		/* The child has dumped core already, if that is wanted. */
 		(void) setrlimit(RLIMIT_CORE, &no_core);
 		(void) signal(WTERMSIG(status), SIG_DFL);
 		sigemptyset(&none);
@@ -118,7 +118,7 @@ static void _note_reach(struct supervisor *self, const struct report *report,
 }
 
 /* An srun that does not wait ends well before Slurm would tell us its step.
- * Nobody will ask about that step: the script's failure may be its. */
+ * No srun will ask about that step: the script's failure may be its. */
 static void _tell_detached(struct supervisor *self)
 {
 	struct wire_answer answer;

@@ -157,7 +157,7 @@ def lines_of(words: Iterable[str]) -> list[deque[Stage]]:
 
 class EndAsked:
     """An interrupt or a SIGTERM is noted and heeded between two looks: raised at once, it could come while a stage is
-    started, and nobody would end that stage."""
+    started, and that stage would not be ended."""
 
     def __init__(self) -> None:
         self._is_asked = False

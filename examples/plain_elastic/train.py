@@ -175,7 +175,7 @@ class Training:
                 os.fsync(out.fileno())
             draft.replace(kept)
             job.checkpoint_saved(kept, self.step)
-        self.ranks.any(False)  # nobody goes on before it is there
+        self.ranks.any(False)  # no rank goes on before it is there
 
     def run(self) -> None:
         is_first = self.ranks.rank == 0

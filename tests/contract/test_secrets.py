@@ -16,15 +16,12 @@ from steward.adapters.munge import Munge
 from steward.client import Client, HeadError
 from steward.model.access import AccessKey, payload
 from steward_bed.local_setup import free_ports
+from tests.builders.api_paths import reads
 from tests.contract.munged import a_munged, is_installed
 from tests.fakes.aws_bench import KEY, signed
 from tests.fakes.until import FACT_S, until
 
 CANARY = "CANARY-8c1f"
-PAGES = (
-    *("status", "nodes", "cases", "jobs", "events?limit=1000", "plan", "doctor", "breakers", "lemons", "checks"),
-    *("checks/trials", "checks/deep", "notify", "report"),
-)
 AWS_KEY = AccessKey(id="AKIDCANARYTEST", secret=f"{CANARY}-of-at-least-20-characters", user="platform")
 UP_S, ENDS_S = 120.0, 60.0
 
@@ -119,9 +116,7 @@ def speak(place: Place) -> list[str]:
 
     client = Client(place.url, prove)
     said = [str(client.test_channels())]
-    for page in PAGES:
-        said.append(requests.get(f"{place.url}/v1/{page}", timeout=90).text)
-    said.append(requests.get(f"{place.url}/metrics", timeout=FACT_S).text)
+    said += [requests.get(place.url + page, params={"limit": "1000"}, timeout=90).text for page in reads()]
     with pytest.raises(HeadError):
         Client(place.url, lambda carries: credentials[0]).pause("a replay")
     said.append(post(place, "/v1/pause", b"{}", {"Authorization": f"MUNGE {place.munge.encode(CANARY.encode())}"}))

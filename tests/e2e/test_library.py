@@ -9,7 +9,6 @@ from tests.e2e.story import Story
 
 _ASK_JOBS = """\
 import json, sys, time
-from dataclasses import asdict
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.records import job_of

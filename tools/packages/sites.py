@@ -101,7 +101,7 @@ def add_own(shop: Workshop) -> None:
 
 
 def _compile(shop: Workshop, folder: Path) -> None:
-    """Byte code that nobody checks against the source, with the names that files have where they are installed."""
+    """Byte code that is not checked against the source, with the names that files have where they are installed."""
     compiler = (sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
     prefix = shop.site_packages if folder.parent.name == "site" else f"{shop.site_packages}/{folder.name}"
     run(*compiler, "-s", folder, "-p", prefix, folder)

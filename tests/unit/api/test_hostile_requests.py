@@ -6,25 +6,13 @@ import pytest
 import requests
 
 from steward.model.access import payload
+from tests.builders.api_paths import changes, reads
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
 from tests.fakes.until import FACT_S
 
-READS = (
-    *("status", "nodes", "cases", "jobs", "events", "plan", "doctor", "breakers", "lemons", "checks", "checks/trials"),
-    *(
-        "checks/deep",
-        "checks/deep/x",
-        "notify",
-        "explain/node/x",
-        "explain/job/7",
-        "explain/group/x",
-        "jobs/7/history",
-        "report",
-    ),
-)
-CHANGES = (*("pause", "resume-actions", "breakers/reset", "checks/arm", "checks/disarm", "checks/deep", "notify/test"),)
+READS = reads({"{job}": "7"})
 NASTY = (
     "",
     "%00",
@@ -70,29 +58,28 @@ def test_a_page_asked_for_with_nonsense_answers_plainly(api: ApiBench, page: str
     for word in NASTY:
         plain(
             requests.get(
-                f"{api.url}/v1/{page}?node={word}&after={word}&limit={word}&level={word}&kind={word}", timeout=FACT_S
+                f"{api.url}{page}?node={word}&after={word}&limit={word}&level={word}&kind={word}", timeout=FACT_S
             )
         )
-        plain(requests.get(f"{api.url}/v1/{page}/{word}", timeout=FACT_S))
-        plain(requests.get(f"{api.url}/v1/{page.replace('7', word)}", timeout=FACT_S))
-        plain(requests.get(f"{api.url}/v1/{page.rpartition('/')[0]}/{word}", timeout=FACT_S))
+        plain(requests.get(f"{api.url}{page}/{word}", timeout=FACT_S))
+        plain(requests.get(f"{api.url}{page.replace('7', word)}", timeout=FACT_S))
+        plain(requests.get(f"{api.url}{page.rpartition('/')[0]}/{word}", timeout=FACT_S))
 
 
-@pytest.mark.parametrize("page", CHANGES)
+@pytest.mark.parametrize("page", changes())
 def test_a_change_with_a_body_of_nonsense_is_refused_plainly(api: ApiBench, page: str) -> None:
     api.show(a_cluster())
     for body in BODIES:
-        path = f"/v1/{page}"
-        proof = FakeMunge(api.munged).encode(payload("POST", path, body))
-        plain(requests.post(api.url + path, data=body, headers={"Authorization": f"MUNGE {proof}"}, timeout=FACT_S))
+        proof = FakeMunge(api.munged).encode(payload("POST", page, body))
+        plain(requests.post(api.url + page, data=body, headers={"Authorization": f"MUNGE {proof}"}, timeout=FACT_S))
 
 
-@pytest.mark.parametrize("page", CHANGES)
+@pytest.mark.parametrize("page", changes())
 @pytest.mark.parametrize(
     "word", ["", "MUNGE", "MUNGE ", "MUNGE forged", "Basic eDp5", "MUNGE \xff", "AWS4-HMAC-SHA256 x"]
 )
 def test_a_change_without_a_good_proof_is_refused(api: ApiBench, page: str, word: str) -> None:
     answer = requests.post(
-        f"{api.url}/v1/{page}", data=b"{}", headers={"Authorization": word.encode("latin-1")}, timeout=FACT_S
+        api.url + page, data=b"{}", headers={"Authorization": word.encode("latin-1")}, timeout=FACT_S
     )
     assert answer.status_code == 403

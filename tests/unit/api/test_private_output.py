@@ -8,6 +8,7 @@ import requests
 from steward.client import Client
 from steward.model.ask import AskKind
 from steward.model.job_report import Lean, LogSign
+from tests.builders.api_paths import reads
 from tests.builders.picture import USER, a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
@@ -15,7 +16,6 @@ from tests.fakes.until import FACT_S
 
 SECRET = "ValueError: token hf_abcdef of patient 4711"
 SIGN = LogSign(sign="user.python", lean=Lean.USER, strong=True, line=SECRET, order=0)
-PAGES = ("/v1/jobs", "/v1/events", "/v1/explain/job/7", "/v1/plan", "/v1/jobs/7/history", "/v1/report", "/v1/nodes")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def explained(client: Client) -> str:
 
 
 def test_no_page_for_all_has_the_line(failed: ApiBench) -> None:
-    texts = {page: requests.get(failed.url + page, timeout=FACT_S).text for page in PAGES}
+    texts = {page: requests.get(failed.url + page, timeout=FACT_S).text for page in reads()}
     assert [page for page, text in texts.items() if SECRET in json.dumps(text)] == []
     assert "its log: user.python" in texts["/v1/explain/job/7"]
     assert "its log: user.python" in texts["/v1/events"]

@@ -68,7 +68,7 @@
     }
   }
 
-  // A page that nobody sees asks for nothing: browsers keep few connections to one place.
+  // A hidden page asks for nothing: browsers keep few connections to one place.
   function watch() {
     if (document.hidden || news) return;
     const mine = news = new EventSource("/page/news");
