@@ -27,12 +27,10 @@ from steward.model.plan import Plan, stops_last
 from steward.model.port_error import was_not_tried
 from steward.model.quota import ComputeQuota, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
-from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
-from steward.policy.elastic_book import ElasticBook
+from steward.policy.books import CaseBook, DeepBook, ElasticBook, NodeBook, QuotaJobBook, SlotBook
 from steward.policy.fact_cache import FactCache
 from steward.policy.kept import Kept
 from steward.policy.overview import Overview
-from steward.policy.quota_book import QuotaJobBook
 from steward.policy.traits import Trait
 from steward.policy.trust import with_unproven_findings_muted
 

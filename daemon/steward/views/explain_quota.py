@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
 from steward.model.text import ago, printable, time_left, times
 from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above

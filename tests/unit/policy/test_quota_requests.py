@@ -8,10 +8,10 @@ import pytest
 
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
+from steward.model.job import parse_tres
 from steward.model.quota import MEM, Share, profile_of, resource
 from steward.model.resume import JobMemory, KeptNodes
 from steward.policy.draft import Draft
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.flavors import gpus_of
 from steward.policy.quota.requests import sizes

@@ -12,9 +12,9 @@ from steward.model.fit import MISSING, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
+from steward.policy.books import with_replica
 from steward.policy.draft import Draft
 from steward.policy.elastic.scene import RunScene
-from steward.policy.elastic_book import with_replica
 from steward.policy.facts.quotas import in_force
 from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.facts.turn_share import has_share
