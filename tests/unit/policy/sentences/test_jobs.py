@@ -37,19 +37,19 @@ from tests.builders.requeued import by_slurm
 from tests.builders.sentences import ROOT, Case, Row, lacking
 from tests.builders.slurm_drains import slurm_drains
 from tests.fakes.elastic_world import QUICK, ElasticWorld
-from tests.unit.policy import test_broken_launch as launch
-from tests.unit.policy import test_fits as fits
-from tests.unit.policy import test_give_back as give_back
-from tests.unit.policy import test_hang as hang
-from tests.unit.policy import test_late_evidence as late
-from tests.unit.policy import test_late_requeue as late_requeue
-from tests.unit.policy import test_let_go as let_go
-from tests.unit.policy import test_own_turn as own_turn
-from tests.unit.policy import test_parts as parts
-from tests.unit.policy import test_requeued as requeued
-from tests.unit.policy import test_siblings as siblings
-from tests.unit.policy import test_slots_leaving as leaves
-from tests.unit.policy.test_unbegun import waiting as never_ran
+from tests.unit.policy.groups import test_slots_leaving as leaves
+from tests.unit.policy.job import test_broken_launch as launch
+from tests.unit.policy.job import test_fits as fits
+from tests.unit.policy.job import test_give_back as give_back
+from tests.unit.policy.job import test_hang as hang
+from tests.unit.policy.job import test_late_evidence as late
+from tests.unit.policy.job import test_late_requeue as late_requeue
+from tests.unit.policy.job import test_let_go as let_go
+from tests.unit.policy.job import test_own_turn as own_turn
+from tests.unit.policy.job import test_parts as parts
+from tests.unit.policy.job import test_requeued as requeued
+from tests.unit.policy.job import test_siblings as siblings
+from tests.unit.policy.job.test_unbegun import waiting as never_ran
 
 J = JobId(7)
 

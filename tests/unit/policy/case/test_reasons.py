@@ -102,7 +102,7 @@ def test_what_is_not_in_the_table_is_somebody_elses(text: str) -> None:
     assert row_of(Reason(text=text, user="slurm"), "slurm") is None
 
 
-HEALTH = Path(__file__).parents[3] / "docs" / "health.md"
+HEALTH = Path(__file__).parents[4] / "docs" / "health.md"
 TOLD_IN_WORDS = ("gres_lower", "gres_changed", "gres_low", "gres_type", "gres_type_changed", "gres_sockets")
 TOLD_AS_KIND = ("features", "dynamic", "node_features")
 

@@ -19,17 +19,16 @@ from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
 from tests.builders.sentences import Case, Row
 from tests.builders.slurm_drains import slurm_drains
-from tests.unit.policy import test_approval as approval
-from tests.unit.policy import test_breaker as breaker
-from tests.unit.policy import test_budget as budget
-from tests.unit.policy import test_canary as canary
-from tests.unit.policy import test_ladder as ladder
-from tests.unit.policy import test_lemons as lemons
-from tests.unit.policy import test_node_verdict as verdict
-from tests.unit.policy import test_repair as repair
-from tests.unit.policy import test_silence as silence
-from tests.unit.policy import test_slurm_faults as faults
-from tests.unit.policy.test_sentences_cases import (
+from tests.unit.policy.case import test_repair as repair
+from tests.unit.policy.case import test_silence as silence
+from tests.unit.policy.case import test_slurm_faults as faults
+from tests.unit.policy.guards import test_approval as approval
+from tests.unit.policy.guards import test_breaker as breaker
+from tests.unit.policy.guards import test_budget as budget
+from tests.unit.policy.guards import test_canary as canary
+from tests.unit.policy.guards import test_ladder as ladder
+from tests.unit.policy.guards import test_lemons as lemons
+from tests.unit.policy.sentences.test_cases import (
     BAD,
     back_but_held,
     lost_on_site,
@@ -38,7 +37,7 @@ from tests.unit.policy.test_sentences_cases import (
     verifying,
     waiting_for_jobs,
 )
-from tests.unit.policy.test_sentences_nodes import (
+from tests.unit.policy.sentences.test_nodes import (
     KILL,
     at_step,
     degraded,
@@ -48,6 +47,7 @@ from tests.unit.policy.test_sentences_nodes import (
     said,
     trial,
 )
+from tests.unit.policy.views import test_node_verdict as verdict
 
 
 def degraded_out(**settings: Any) -> Picture:

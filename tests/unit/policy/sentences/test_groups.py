@@ -24,9 +24,9 @@ from tests.builders.orders import after, an_update, workers
 from tests.builders.picture import T0, Picture, n
 from tests.builders.sentences import ROOT, Case, Row, lacking
 from tests.builders.want import but
-from tests.unit.policy import test_bring_up as bring_up
-from tests.unit.policy.test_explain_group import gated
-from tests.unit.policy.test_slot_cases import repaired
+from tests.unit.policy.groups.test_slot_cases import repaired
+from tests.unit.policy.guards import test_bring_up as bring_up
+from tests.unit.policy.views.test_explain_group import gated
 
 SERVING = SlotStep.SERVING
 

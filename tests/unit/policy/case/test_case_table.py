@@ -14,7 +14,7 @@ from steward.model.why import Why
 from steward.policy.case.table import CASE_TABLE, CaseFact, deadline, page
 from tests.builders.picture import a_cluster, n
 
-PAGE = Path(__file__).parents[3] / "docs" / "case.md"
+PAGE = Path(__file__).parents[4] / "docs" / "case.md"
 SHORT = {
     "suspect_deadline_s": 30.0,
     "drain_deadline_s": 30.0,

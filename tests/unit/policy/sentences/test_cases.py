@@ -17,13 +17,13 @@ from steward.policy.controls import pause
 from tests.builders import site
 from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.builders.sentences import Case, Row
-from tests.unit.policy import test_approval as approval
-from tests.unit.policy import test_forgotten as forgotten
-from tests.unit.policy import test_ladder as ladder
-from tests.unit.policy import test_node_verdict as verdict
-from tests.unit.policy import test_repair as repair
-from tests.unit.policy import test_spares as spares
-from tests.unit.policy.test_sentences_nodes import at_step, degraded, findings, orphan, out, reported, said
+from tests.unit.policy.case import test_forgotten as forgotten
+from tests.unit.policy.case import test_repair as repair
+from tests.unit.policy.case import test_spares as spares
+from tests.unit.policy.guards import test_approval as approval
+from tests.unit.policy.guards import test_ladder as ladder
+from tests.unit.policy.sentences.test_nodes import at_step, degraded, findings, orphan, out, reported, said
+from tests.unit.policy.views import test_node_verdict as verdict
 
 
 def held(**fields: Any) -> Picture:

@@ -20,10 +20,10 @@ from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.builders.sentences import Case, Row
 from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
-from tests.unit.policy import test_canary as canary
-from tests.unit.policy import test_lemons as lemons
-from tests.unit.policy import test_node_verdict as verdict
-from tests.unit.policy import test_silence as silence
+from tests.unit.policy.case import test_silence as silence
+from tests.unit.policy.guards import test_canary as canary
+from tests.unit.policy.guards import test_lemons as lemons
+from tests.unit.policy.views import test_node_verdict as verdict
 
 KILL = "Kill task failed (JobId=7 StepId=0)"
 

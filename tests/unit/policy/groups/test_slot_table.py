@@ -21,7 +21,7 @@ from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import a_want, but
 
-PAGE = Path(__file__).parents[3] / "docs" / "slot.md"
+PAGE = Path(__file__).parents[4] / "docs" / "slot.md"
 LEAVE = Purpose.LEAVE
 LAUNCH_KEY = f"launch:abcdef012345-1-0:{T0 - 10:.3f}"
 LONG_AGO = T0 - 100_000.0

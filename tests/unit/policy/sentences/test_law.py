@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from tests.builders.sentences import ROOT, Row, lacking
-from tests.unit.policy import test_sentences_cases as cases
-from tests.unit.policy import test_sentences_events as events
-from tests.unit.policy import test_sentences_groups as groups
-from tests.unit.policy import test_sentences_guards as guards
-from tests.unit.policy import test_sentences_nodes as nodes
-from tests.unit.policy import test_sentences_reasons as reasons
+from tests.unit.policy.sentences import test_cases as cases
+from tests.unit.policy.sentences import test_events as events
+from tests.unit.policy.sentences import test_groups as groups
+from tests.unit.policy.sentences import test_guards as guards
+from tests.unit.policy.sentences import test_nodes as nodes
+from tests.unit.policy.sentences import test_reasons as reasons
 
 OF_NODES = [*nodes.ROWS, *cases.ROWS, *guards.ROWS, *reasons.ROWS]
 _OF_JOBS = (

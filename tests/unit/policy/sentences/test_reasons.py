@@ -20,16 +20,16 @@ from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.builders.sentences import Case, Row
 from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
-from tests.unit.policy import test_broken_launch as launch
-from tests.unit.policy import test_canary as canary
-from tests.unit.policy import test_forgotten as forgotten
-from tests.unit.policy import test_ladder as ladder
-from tests.unit.policy import test_launch_test as launch_test
-from tests.unit.policy import test_node_verdict as verdict
-from tests.unit.policy import test_reason_incidents as reasons
-from tests.unit.policy.test_sentences_cases import lost_on_site, short_of
-from tests.unit.policy.test_sentences_guards import degraded_out, rebooting
-from tests.unit.policy.test_sentences_nodes import KILL, at_step, deep_checked, orphan, said, suspect, without_agent
+from tests.unit.policy.case import test_forgotten as forgotten
+from tests.unit.policy.case import test_launch_test as launch_test
+from tests.unit.policy.case import test_reason_incidents as reasons
+from tests.unit.policy.guards import test_canary as canary
+from tests.unit.policy.guards import test_ladder as ladder
+from tests.unit.policy.job import test_broken_launch as launch
+from tests.unit.policy.sentences.test_cases import lost_on_site, short_of
+from tests.unit.policy.sentences.test_guards import degraded_out, rebooting
+from tests.unit.policy.sentences.test_nodes import KILL, at_step, deep_checked, orphan, said, suspect, without_agent
+from tests.unit.policy.views import test_node_verdict as verdict
 
 
 def ordered_mend(advice: Advice = Advice.RESTART_SERVICE, hardware: str = "munge") -> Picture:

@@ -6,7 +6,7 @@ from pathlib import Path
 from steward.model.resume_mode import USAGE
 from steward.policy.job.decide import table
 
-PAGE = Path(__file__).parents[3] / "docs" / "resume.md"
+PAGE = Path(__file__).parents[4] / "docs" / "resume.md"
 
 
 def test_the_page_has_the_rules_in_their_order() -> None:

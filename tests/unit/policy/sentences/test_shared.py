@@ -23,9 +23,9 @@ from tests.builders.quota_site import a_site, settled
 from tests.builders.sentences import ROOT, Row, lacking
 from tests.builders.want import but
 from tests.fakes.elastic_world import QUICK, ElasticWorld
-from tests.unit.policy.test_explain_group import gated, of_job, queued
-from tests.unit.policy.test_quota_explain import evicted, site
-from tests.unit.policy.test_quota_others import with_account
+from tests.unit.policy.quota.test_others import with_account
+from tests.unit.policy.views.test_explain_group import gated, of_job, queued
+from tests.unit.policy.views.test_quota_explain import evicted, site
 
 POOL = resource(G6.name, GPU)
 

@@ -29,14 +29,14 @@ from tests.builders.gates import DOWN, GATED, SERVING, UP, dev, head, regrouped,
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 from tests.builders.sentences import Case, Row
 from tests.builders.want import but
-from tests.unit.policy import test_deep_judge as judged
-from tests.unit.policy import test_deep_start as start
-from tests.unit.policy import test_groups as groups
-from tests.unit.policy import test_hot_spares as hot
-from tests.unit.policy import test_late_machines as late
-from tests.unit.policy import test_launch_test as launch
-from tests.unit.policy import test_rollout as rollout
-from tests.unit.policy import test_slots_leaving as leaving
+from tests.unit.policy.case import test_late_machines as late
+from tests.unit.policy.case import test_launch_test as launch
+from tests.unit.policy.deep import test_judge as judged
+from tests.unit.policy.deep import test_start as start
+from tests.unit.policy.groups import test_groups as groups
+from tests.unit.policy.groups import test_hot_spares as hot
+from tests.unit.policy.groups import test_rollout as rollout
+from tests.unit.policy.groups import test_slots_leaving as leaving
 
 HOUR_S = 3600.0
 N1, N2, N3, N4 = judged.ALL
