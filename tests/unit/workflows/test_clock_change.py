@@ -19,7 +19,7 @@ NO_TIMES = {
     "Baseline.values",
     "Share.vcpu",
     "Share.memory_gib",
-    "Trial.usual",
+    "Trial.previous_share",
     "Trial.share",
     "Case.old_slurmd",
     "SlotRecord.old_slurmd",

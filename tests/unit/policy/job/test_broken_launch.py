@@ -1,14 +1,18 @@
 """A job that Slurm could not start goes on elsewhere; a node on which a second user's job could not start is out."""
 
+from dataclasses import replace
 from typing import Any
 
-from steward.model.action import NudgeJob, RequeueJob
+from steward.model.action import AnswerAsk, NudgeJob, RequeueJob
 from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.job import JobState
+from steward.model.job_report import Lean
 from steward.model.resume_mode import ResumeMode
+from tests.builders.failures import a_sign
 from tests.builders.picture import ON, T0, USER, Picture, a_cluster, n, names
+from tests.builders.resumed import THREE, J, failed, memory, mode, opted, wishes
 from tests.builders.slurm_drains import slurm_drains
 
 HELD: dict[str, Any] = {
@@ -237,3 +241,30 @@ def test_a_script_that_never_began_is_brought_back_once_without_its_node() -> No
     again = goes_on(first.requeued().see(asks=()).then(1.0), 7, "n3", 1)
     second = unbegun(again, "n3", 1)
     assert second.memory.jobs[JobId(7)].attempts[-1].why.rule == "resume.no_evidence"
+
+
+GRES = replace(
+    a_sign(
+        Lean.AMBIGUOUS, "srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification"
+    ),
+    sign="slurm.gres",
+)
+
+
+def test_a_resumed_run_whose_devices_slurm_forgot_is_brought_back_and_no_node_is_blamed() -> None:
+    """22.05 breaks its record of a job's devices when several of its nodes are lost at once."""
+    first = failed("1", signs=(GRES,), status=1 << 8)
+    assert not wishes(first, RequeueJob), "the user may ask for what there is not"
+    assert wishes(first, AnswerAsk)
+    resumed = opted("1").change_job(restarts=1)
+    mem = replace(resumed.memory.jobs[J], restarts=1, resumes=1)
+    resumed = replace(resumed, memory=replace(resumed.memory, jobs={J: mem}))
+    again = (
+        resumed.ask(AskKind.BATCH, mode=mode("1"), restart=1, signs=(GRES,), status=1 << 8).then(0.1).checked(*THREE)
+    )
+    assert [type(a) for a in again.plan().actions] == [RequeueJob]
+    attempt = memory(again).attempts[-1]
+    assert (attempt.culprits, attempt.why.evidence[0]) == (
+        frozenset(),
+        "n1: Slurm's record of the job's devices was broken when it began anew",
+    )

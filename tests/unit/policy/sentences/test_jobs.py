@@ -33,10 +33,11 @@ from tests.builders import kept as keep
 from tests.builders.capacity import NODE
 from tests.builders.failures import a_failure, a_sign, against, an_exit
 from tests.builders.picture import T0, Picture, a_cluster, n, names
-from tests.builders.requeued import by_slurm
+from tests.builders.requeued import by_slurm, later
 from tests.builders.sentences import ROOT, Case, Row, lacking
 from tests.builders.slurm_drains import slurm_drains
 from tests.fakes.elastic_world import QUICK, ElasticWorld
+from tests.unit.policy.groups import test_hot_spares as hot
 from tests.unit.policy.groups import test_slots_leaving as leaves
 from tests.unit.policy.job import test_broken_launch as launch
 from tests.unit.policy.job import test_fits as fits
@@ -761,8 +762,8 @@ QUEUE: list[Row] = [
     ),
     (
         "it was given a later start time (scontrol update starttime): it is left alone until then",
-        lambda: requeued.later(in_queue(), 86_400.0),
-        lambda: requeued.later(in_queue(), 120.0),
+        lambda: later(in_queue(), 86_400.0),
+        lambda: later(in_queue(), 120.0),
     ),
     (
         "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why): it is left "
@@ -892,6 +893,11 @@ KEPT: list[Row] = [
         "job 9 has waited for such nodes for 60 s (resume.keep_others_s)",
         lambda: keep.rival(keep.waiting().resume(keep_others_s=60.0)).after(120),
         lambda: keep.rival(keep.waiting().resume(keep_others_s=60.0), excluded=names("n1", "n2", "n3")).after(120),
+    ),
+    (
+        "job 7: hot spares n4 are released for it",
+        lambda: hot.lacks_n2(hot.kept(hot.a_site(), "n4")),
+        lambda: hot.lacks_n2(hot.a_site()),
     ),
     (
         "no job waits for the nodes of steward-keep-7",
