@@ -2,6 +2,7 @@
 
 from steward.model.action import NudgeJob
 from steward.model.ids import JobId
+from steward.model.job import JobState
 from tests.builders.picture import Picture, a_cluster
 
 J = JobId(7)
@@ -19,3 +20,8 @@ def by_slurm(count: int = 6) -> Picture:
 def later(picture: Picture, delay_s: float) -> Picture:
     """Somebody says `scontrol update starttime=now+...` of a job that was nudged before."""
     return picture.then(1.0).change_job(reason="BeginTime", eligible=picture.now + 1.0 + delay_s)
+
+
+def failed(state: JobState = JobState.FAILED) -> Picture:
+    """The job ended while the head was away: nobody could be asked."""
+    return a_cluster().job().opted_in().then(100).change_job(state=state, ended=a_cluster().now + 95, exit_status=256)

@@ -8,16 +8,11 @@ from steward.model.action import RequeueJob
 from steward.model.agent_action import Action
 from steward.model.job import JobState
 from tests.builders.picture import Picture, a_cluster
-from tests.builders.requeued import J, by_slurm
+from tests.builders.requeued import J, by_slurm, failed
 
 
 def late(picture: Picture) -> list[Action]:
     return [a for a in picture.plan().actions if isinstance(a, RequeueJob)]
-
-
-def failed(state: JobState = JobState.FAILED) -> Picture:
-    """The job ended while the head was away: nobody could be asked."""
-    return a_cluster().job().opted_in().then(100).change_job(state=state, ended=a_cluster().now + 95, exit_status=256)
 
 
 def test_a_job_that_failed_by_a_nodes_fault_while_the_head_was_away_is_requeued() -> None:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from steward.model.action import RequeueJob
 from steward.model.ask import AskKind, OptedIn
 from steward.model.job import JobState
 from tests.builders.picture import ON, T0, USER, Picture, a_cluster, names
-from tests.builders.requeued import J, by_slurm, nudges
-from tests.unit.policy.job.test_ended import failed
+from tests.builders.requeued import J, by_slurm, failed, nudges
 
 
 def test_a_requeue_that_was_over_before_we_looked_costs_a_resume_as_any_other() -> None:
