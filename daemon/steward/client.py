@@ -12,11 +12,10 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from steward.model.access import for_cluster, payload
+from steward.model.access import STANDSTILL_HEADER, for_cluster, payload
 from steward.model.events import LEVELS as LEVELS
 from steward.model.events import EventFilter as EventFilter
 from steward.model.port_error import PortError
-from steward.model.standstill import HEADER
 from steward.model.text import cause
 
 Json = dict[str, Any]
@@ -261,7 +260,7 @@ class Client:
                 )
                 self._await_answer(connection.sock, read_s, wait_s)
                 answer = connection.getresponse()
-                status, content, standstill = answer.status, answer.read(), answer.headers.get(HEADER, "")
+                status, content, standstill = answer.status, answer.read(), answer.headers.get(STANDSTILL_HEADER, "")
         except TimeoutError as error:
             raise Unreachable(f"the head at {self._url} does not answer in time: {_FROZEN}") from error
         except ssl.SSLError as error:

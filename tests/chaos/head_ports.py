@@ -59,7 +59,7 @@ class AgentsOfWorld(AgentPort):
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         self.world.machines.peers_look(node, peers, self.world.now)
 
-    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+    def keep_witness(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
         """The world kept it when it was looked at."""
 
     def _tell(self, order: Callable[[], str]) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, TypeVar
 
-from steward.accounting_port import AccountingPort
 from steward.adapters.slurm import narrow, rules
 from steward.model.accounting import Accounting
 from steward.model.action import (
@@ -32,7 +31,7 @@ from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
 from steward.model.why import Why
-from steward.ports import Permanent, Retryable, SlurmPort, Stale
+from steward.ports import AccountingPort, Permanent, Retryable, SlurmPort, Stale
 from tests.chaos.trouble import HANGS_S, Command, Controller, Point, Trouble
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.derive import derived

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from steward.accounting_port import AccountingPort
 from steward.adapters.slurm.accounting_text import limits_of
 from steward.model.accounting import Accounting, Association, Qos
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
+from steward.ports import AccountingPort
 from steward_bed.bed import Bed
 from steward_bed.faults import FaultKind, fault
 from steward_bed.wait import wait_until

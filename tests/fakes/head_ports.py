@@ -60,7 +60,7 @@ class FakeAgents(AgentPort):
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         self.looked_at_by[node] = (slurmd, peers)
 
-    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+    def keep_witness(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
         self.seen |= seen
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from steward.model.accounting import Capabilities
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.resume_mode import ResumeMode
-from steward.policy.facts.tres import parse_tres
 from tests.builders.quota import G6, WEAK, tres
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.sim_slurm import SimSlurm

@@ -13,9 +13,8 @@ from steward.model.action import CancelJob, RequeueJob, SetQos, SetTeam
 from steward.model.agent_action import Action
 from steward.model.desired import QuotaPolicy
 from steward.model.ids import JobId
-from steward.model.job import Job, JobState
+from steward.model.job import Job, JobState, parse_tres
 from steward.model.quota import ComputeQuota
-from steward.policy.facts.tres import parse_tres
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, written
 from tests.builders.quota_site import MINE, a_site, runs, settled, waits

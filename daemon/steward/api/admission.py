@@ -22,9 +22,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError, Code
+from steward.api.shapes import JsonAnswer
 from steward.model.settings.sections import ApiSettings
 from steward.model.text import printable
 

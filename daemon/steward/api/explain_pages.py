@@ -13,9 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import path_of
-from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper
-from steward.api.shapes import event_shape
+from steward.api.shapes import JsonAnswer, event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
 from steward.model.desired import ElasticPolicy

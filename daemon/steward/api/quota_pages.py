@@ -11,12 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import admitted, json_of
-from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
 from steward.api.quota_changes import capacity_of, changes, warnings
-from steward.api.shapes import shape
+from steward.api.shapes import JsonAnswer, shape
 from steward.api.source import Source
 from steward.api.views import draft_of
 from steward.model.arn import slurm_cluster_arns

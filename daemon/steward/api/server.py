@@ -14,7 +14,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import OwnHosts, admitted, own_names, words_of
-from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.channels import test_channels
 from steward.api.checks import check_deep
@@ -24,7 +23,7 @@ from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
 from steward.api.routes import ROUTES, ReadRequest, View
-from steward.api.shapes import event_shape, shape
+from steward.api.shapes import JsonAnswer, event_shape, shape
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
 from steward.api.turns import Examination, News, Turns

@@ -5,9 +5,12 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from starlette.responses import JSONResponse
+
 from steward.model.access import PRIVATE
 from steward.model.agent_action import Action
 from steward.model.events import Event
+from steward.model.text import json_text
 from steward.workflows.journal import kind_of
 
 _SHOWN: dict[type, tuple[str, ...] | None] = {}
@@ -49,3 +52,11 @@ def action_shape(action: Action) -> dict[str, Any]:
 def event_shape(number: int, event: Event) -> dict[str, Any]:
     """Return an event as JSON, with its sequence number."""
     return {"seq": number, **shape(event), "data": dict(event.data)}
+
+
+class JsonAnswer(JSONResponse):
+    """A value as ASCII JSON: control and bidi characters are escaped, which every JSON reader undoes."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the body of the answer."""
+        return json_text(content, separators=(",", ":")).encode()

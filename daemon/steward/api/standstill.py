@@ -7,7 +7,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from steward.api.source import Source
-from steward.model.standstill import HEADER
+from steward.model.access import STANDSTILL_HEADER
 from steward.model.text import printable
 
 _MOST = 1000
@@ -29,7 +29,7 @@ class TellsStandstill:
             if found is not None:
                 latest = self._source.latest()
                 said = {"since": found.since, "why": printable(found.why, _MOST), "at": latest.at if latest else None}
-                MutableHeaders(scope=message)[HEADER] = json.dumps(said)
+                MutableHeaders(scope=message)[STANDSTILL_HEADER] = json.dumps(said)
             await send(message)
 
         await self._app(scope, receive, told)

@@ -14,12 +14,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.api.admission import CallerLimits, OwnHosts, path_of
-from steward.api.answer import JsonAnswer
 from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, job_now, unknown_job
 from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
 from steward.api.server import ERRORS, error_handler
+from steward.api.shapes import JsonAnswer
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
 from steward.api.turns import Turns

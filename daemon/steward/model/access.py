@@ -60,3 +60,7 @@ def payload(method: str, path: str, body: bytes, target: str = "") -> bytes:
 def for_cluster(carries: bytes, cluster: str) -> bytes:
     """Return the payload for this cluster's head only, as clusters may share a MUNGE key; unchanged without a name."""
     return carries + b" " + cluster.encode() if cluster else carries
+
+
+STANDSTILL_HEADER = "Steward-Standstill"
+"""The HTTP header that marks a page while the head makes no decisions."""

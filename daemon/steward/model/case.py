@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.health import Advice, Incarnation
-from steward.model.ids import CaseId, InstanceId, NodeName
-from steward.model.unix_time import UnixTime
+from steward.model.ids import CaseId, InstanceId, NodeName, UnixTime
 from steward.model.why import Why
 
 

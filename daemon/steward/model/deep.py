@@ -9,8 +9,7 @@ from typing import Annotated
 
 from steward.model.bounds import Called, Form, Given, MaxLen, NanIsNull, Printable
 from steward.model.health import Outcome
-from steward.model.ids import JobId, NodeName
-from steward.model.unix_time import UnixTime
+from steward.model.ids import JobId, NodeName, UnixTime
 
 MAX_MEASURES = 200
 """The most measures of one node in one run: enough for a tournament of 48 nodes, and few enough for one frame."""

@@ -10,8 +10,7 @@ from typing import Annotated
 
 from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Printable, Range, Sparse, Uid
 from steward.model.elastic_spec import MAX_NODES, MAX_TEXT, ElasticWords
-from steward.model.ids import JobId, NodeName
-from steward.model.unix_time import UnixTime
+from steward.model.ids import JobId, NodeName, UnixTime
 
 MAX_FAILED = 8
 _NODE = Form(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"))

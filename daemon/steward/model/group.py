@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from steward.model.ids import UnixTime
 from steward.model.setup import Lifecycle
-from steward.model.unix_time import UnixTime
 
 
 class Role(Enum):

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 from steward.model.bounds import Lenient, MaxLen, Printable, Sparse
-from steward.model.ids import BootId, InstanceId, NodeName
-from steward.model.unix_time import UnixTime
+from steward.model.ids import BootId, InstanceId, NodeName, UnixTime
 
 
 class Outcome(Enum):

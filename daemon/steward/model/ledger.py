@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.ids import CaseId, JobId, NodeName
+from steward.model.ids import CaseId, JobId, NodeName, UnixTime
 from steward.model.resume import Decision
-from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 

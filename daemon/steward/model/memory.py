@@ -10,13 +10,12 @@ from steward.model.deep import Baseline, DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation, Trial
-from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName, UnixTime
 from steward.model.ledger import Run
 from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
 from steward.model.slot import SlotRecord
-from steward.model.unix_time import UnixTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

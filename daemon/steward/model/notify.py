@@ -6,7 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.events import Event, Level
-from steward.model.unix_time import UnixTime
+from steward.model.ids import UnixTime
 
 
 class ChannelKind(Enum):

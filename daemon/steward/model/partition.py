@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.ids import NodeName
-from steward.model.unix_time import UnixTime
+from steward.model.ids import NodeName, UnixTime
 
 _RESERVED = frozenset({"ALL", "DEFAULT"})
 

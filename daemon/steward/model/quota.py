@@ -10,7 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NewType
 
-from steward.model.unix_time import UnixTime
+from steward.model.ids import UnixTime
 
 Resource = NewType("Resource", str)
 """`TYPE/KIND`: a kind of resource of a machine type, for example `ml.p5.48xlarge/gpu`. Kinds: `gpu` (whole

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.access import PRIVATE
-from steward.model.ids import JobId, NodeName
+from steward.model.ids import JobId, NodeName, UnixTime
 from steward.model.resume_mode import ResumeMode
-from steward.model.unix_time import UnixTime
 from steward.model.why import Why
 
 # Records of a resumed job's way back: the nodes that are kept for it, and its place in the queue.

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.group import Version
-from steward.model.ids import InstanceId, NodeName
-from steward.model.unix_time import UnixTime
+from steward.model.ids import InstanceId, NodeName, UnixTime
 from steward.model.why import Why
 
 

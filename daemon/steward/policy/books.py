@@ -1,4 +1,4 @@
-"""The tables of memory that have indexes: cases, slots of API groups, nodes, deep checks.
+"""The tables of memory that have indexes or rules of their own: cases, slots, nodes, deep checks, runs, evictions.
 
 A table lives as long as its plan is made, and is changed only through its own methods.
 """
@@ -13,10 +13,12 @@ from typing import Any
 from steward.model.case import Case, CaseStep, Trigger
 from steward.model.deep import DeepRun
 from steward.model.desired import Desired
+from steward.model.elastic import ElasticRun, Replica, SizeChange
 from steward.model.group import Group, Role
-from steward.model.ids import CaseId, NodeName
+from steward.model.ids import CaseId, JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.memory import NodeMemory
+from steward.model.quota import Eviction, QuotaJob
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.fact_cache import FactCache
@@ -325,3 +327,78 @@ class DeepBook(Kept[str, DeepRun]):
 def nodes_of(run: DeepRun) -> frozenset[NodeName]:
     """Return the nodes of a check that have no result yet."""
     return run.nodes - run.results.keys()
+
+
+EVICTIONS_KEPT = 8
+"""Past evictions of one job that are remembered one by one."""
+
+
+class QuotaJobBook(Kept[JobId, QuotaJob]):
+    """The jobs that were evicted or marked for a quota, by id."""
+
+    __slots__ = ()
+
+    def add_eviction(self, id: JobId, team: str, eviction: Eviction) -> None:
+        """Remember that this run of a job, of that team, is evicted."""
+        memory = self.get(id) or QuotaJob(team=team)
+        kept = (*memory.evictions, eviction)[-EVICTIONS_KEPT:]
+        self[id] = replace(memory, evictions=kept, count=memory.count + 1)
+
+    def was_evicted(self, id: JobId, restart: int) -> str:
+        """Return why this run of a job was evicted; empty if it was not."""
+        memory = self.get(id)
+        found = [each.text for each in memory.evictions if each.restart == restart] if memory is not None else []
+        return f"it {found[-1]}" if found else ""
+
+
+CHANGES_KEPT = 64
+"""How many changes of size are remembered for a run."""
+
+
+RUNS_KEPT_S = 86_400.0
+"""The time for which an ended run is remembered."""
+
+
+class ElasticBook(Kept[JobId, ElasticRun]):
+    """The elastic runs in memory, by the id of the base job; only `keep` and `prune` change them."""
+
+    __slots__ = ()
+
+    def keep(self, run: ElasticRun) -> ElasticRun:
+        """Store the run if it changed, and return it."""
+        if self.get(run.id) != run:
+            self[run.id] = run
+        return run
+
+    def prune(self, now: float) -> None:
+        """Forget the runs that ended `RUNS_KEPT_S` ago or earlier."""
+        self.drop([id for id, run in self.items() if run.ended is not None and now >= run.ended + RUNS_KEPT_S])
+
+    def run_of(self, job: JobId) -> ElasticRun | None:
+        """Return the run of a replica job; None if there is none."""
+        for run in self.values():
+            if any(replica.job == job for replica in run.replicas):
+                return run
+        return None
+
+
+def counted(run: ElasticRun, now: float) -> ElasticRun:
+    """Return the run with its node-seconds beyond the base size added up to `now`."""
+    beyond = max(len(run.members) - run.base, 0)
+    return replace(run, node_seconds=run.node_seconds + beyond * max(now - run.counted, 0.0), counted=now)
+
+
+def with_change(run: ElasticRun, change: SizeChange) -> ElasticRun:
+    """Return the run with one more change of size in its history."""
+    return replace(run, events=(*run.events, change)[-CHANGES_KEPT:], changes=run.changes + 1)
+
+
+def last_change(run: ElasticRun, **fields: Any) -> ElasticRun:
+    """Return the run with these fields in its last change of size."""
+    return replace(run, events=(*run.events[:-1], replace(run.events[-1], **fields))) if run.events else run
+
+
+def with_replica(run: ElasticRun, replica: Replica) -> ElasticRun:
+    """Return the run with this replica in place of the one with the same token."""
+    others = tuple(one for one in run.replicas if one.token != replica.token)
+    return replace(run, replicas=(*others, replica))

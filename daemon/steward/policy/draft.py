@@ -25,16 +25,16 @@ from steward.model.observed import Freshness, Observed
 from steward.model.partition import Gate
 from steward.model.plan import Plan, stops_last
 from steward.model.port_error import was_not_tried
-from steward.model.quota import ComputeQuota, SchedulerConfig, Wrote
+from steward.model.quota import ComputeQuota, QuotaStatus, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
-from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
-from steward.policy.elastic_book import ElasticBook
+from steward.policy.books import CaseBook, DeepBook, ElasticBook, NodeBook, QuotaJobBook, SlotBook
 from steward.policy.fact_cache import FactCache
 from steward.policy.kept import Kept
 from steward.policy.overview import Overview
-from steward.policy.quota_book import QuotaJobBook
 from steward.policy.traits import Trait
 from steward.policy.trust import with_unproven_findings_muted
+
+_ENDING_QUOTAS = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
 
 @dataclass(slots=True)
@@ -178,6 +178,12 @@ class Draft:
         # a head without a connected agent may be a second one, and the reservations those of the head that has the
         # agents; reservations end by themselves anyway
         return bool(self.overview.heard)
+
+    @property
+    def quotas_in_force(self) -> Mapping[str, ComputeQuota]:
+        """Return the quotas that are enabled and not being deleted, by team."""
+        all_of = (self.quotas[id] for id in sorted(self.quotas))
+        return {each.team: each for each in all_of if each.enabled and each.status not in _ENDING_QUOTAS}
 
     @property
     def actions(self) -> Sequence[Action]:

@@ -19,11 +19,10 @@ from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, fault_of, is_in_incident, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits
-from steward.policy.facts.by_person import return_command
+from steward.policy.facts.by_person import is_orphan, remedy_for_orphan, return_command
 from steward.policy.facts.gone import open_silence
 from steward.policy.facts.incidents import AGENTS
 from steward.policy.facts.loans import loans
-from steward.policy.facts.orphan import is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import acting_row, reason_fault, response_text
 from steward.policy.facts.verdict import Standing, admin_command, standing

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
 from steward.model.text import ago, printable, time_left, times
 from steward.policy.draft import Draft
-from steward.policy.facts.quotas import in_force
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
@@ -35,7 +33,7 @@ _LIMITS = ("QOSGrp", "AssocGrp")
 
 def quota_lines(job: Job | None, draft: Draft) -> list[str]:
     """Return the lines about a job's quota, most important first; empty if no team has a quota. Pure."""
-    quotas = in_force(draft)
+    quotas = draft.quotas_in_force
     if job is None or not quotas:
         return []
     turn = take_turn(draft)

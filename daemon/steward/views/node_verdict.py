@@ -19,9 +19,8 @@ from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import commands_for_held_node, return_command
+from steward.policy.facts.by_person import REBOOTS, commands_for_held_node, is_orphan, remedy_for_orphan, return_command
 from steward.policy.facts.doubts import rebooted_again, suspicion_against
-from steward.policy.facts.orphan import REBOOTS, is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import is_hands_off
 from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing

@@ -13,9 +13,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
+from steward.model.ids import OnHeadsClock
 from steward.model.job import Job
 from steward.model.memory import ClockChange, Memory
-from steward.model.unix_time import OnHeadsClock
 
 T = TypeVar("T")
 

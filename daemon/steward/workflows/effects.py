@@ -11,7 +11,6 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from steward.accounting_port import AccountingPort
 from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
@@ -65,7 +64,7 @@ from steward.model.agent_action import (
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
 from steward.model.observed import Observed, Subject
-from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, Stale, WitnessPort
+from steward.ports import AccountingPort, AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, Stale, WitnessPort
 
 T = TypeVar("T")
 Batch = tuple[Action, ...]

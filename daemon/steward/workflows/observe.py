@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from steward.accounting_port import AccountingPort
 from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
 from steward.model.fit import Question
@@ -19,7 +18,7 @@ from steward.model.memory import ClockChange, Memory
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
-from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
+from steward.ports import AccountingPort, AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
 from steward.workflows.bell import Bell
 from steward.workflows.clock_change import in_time

@@ -7,12 +7,11 @@ missing that quotas need: nothing is left half set up.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from steward.accounting_port import AccountingPort
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.action import SetQos, SetTeam
 from steward.model.ids import Key
 from steward.model.why import Why
-from steward.ports import Permanent
+from steward.ports import AccountingPort, Permanent
 from steward.workflows.doctor_quota import Site, conf_lines, missing
 
 _WHY = Why(rule="quota.setup", text="an admin runs `steward quota setup --apply`")

@@ -8,9 +8,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 from steward.model.deep import Measure
 from steward.model.health import Outcome
-from steward.model.ids import JobId, Key, NodeName
+from steward.model.ids import JobId, Key, NodeName, OnHeadsClock
 from steward.model.memory import Breaker, ClockChange, HeadMemory, Memory
-from steward.model.unix_time import OnHeadsClock
 from steward.workflows.clock_change import earlier, in_time, last_stamp, since_change, since_set_back
 from tests.builders.picture import a_cluster
 
@@ -20,7 +19,7 @@ NO_TIMES = {
     "Baseline.values",
     "Share.vcpu",
     "Share.memory_gib",
-    "Trial.usual",
+    "Trial.previous_share",
     "Trial.share",
     "Case.old_slurmd",
     "SlotRecord.old_slurmd",

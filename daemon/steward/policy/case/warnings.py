@@ -6,8 +6,8 @@ from steward.model.mark import first_token
 from steward.model.text import one_line
 from steward.policy.case.marks import give_back_again
 from steward.policy.draft import Draft
+from steward.policy.facts.by_person import has_stray_mark, is_orphan, remedy_for_orphan
 from steward.policy.facts.forgotten import returned_by
-from steward.policy.facts.orphan import has_stray_mark, is_orphan, remedy_for_orphan
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import MOST_HURT, breaks_launches_of, count_owners, response_text
 from steward.policy.leaks import CURE, leak_text

@@ -6,9 +6,9 @@ from steward.model.elastic import Cause, ElasticRun, Replica, RunPhase, SizeChan
 from steward.model.events import Level
 from steward.model.node_names import fold
 from steward.model.text import span
+from steward.policy.books import counted, last_change, with_change
 from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import RunFact
-from steward.policy.elastic_book import counted, last_change, with_change
 from steward.policy.facts.run_rules import next_backoff
 
 

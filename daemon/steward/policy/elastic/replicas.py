@@ -12,10 +12,9 @@ from steward.model.fit import MISSING, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
+from steward.policy.books import with_replica
 from steward.policy.draft import Draft
 from steward.policy.elastic.scene import RunScene
-from steward.policy.elastic_book import with_replica
-from steward.policy.facts.quotas import in_force
 from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.facts.turn_share import has_share
 from steward.policy.guards.run_end import bystander
@@ -312,7 +311,7 @@ def _submit(scene: RunScene, nodes: int, size: int, others: frozenset[NodeName])
         nodes=nodes,
         grace_s=int(notice_s(run, scene.rules)),
         minutes=max(limit_minutes(scene), 1),
-        qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
+        qos=borrowed_qos(base.account) if base.account in draft.quotas_in_force else "",
         exclude=scene.avoided | scene.nodes | others,
     )
     draft.wish(action)

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from steward.model.action import DownNode
 from steward.model.ids import JobId
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.resume import JobMemory, RunSize
 from steward.policy.draft import Draft
-from steward.policy.facts.tres import parse_tres
 
 _COMPARED = ("cpu", "mem")
 _GRES = "gres/"

@@ -4,9 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from steward.model.ids import NodeName
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.node import Node
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.flavors import gpus_of
 
 _TYPED = "gres/gpu:"

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from steward.model.accounting import Accounting, Association, Tres
 from steward.model.ids import JobId
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.policy.draft import Draft
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.requests import Unit, holds_nodes
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from steward.model.accounting import QOS_PREFIX, Accounting, Tres, guaranteed_qos
 from steward.model.ids import JobId
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.policy.draft import Draft
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.elsewhere import above, is_ours
 from steward.policy.quota.requests import Unit
 

@@ -13,7 +13,6 @@ from steward.model.job import Job
 from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.quotas import in_force
 from steward.policy.guards.run_end import credential_safe_at
 from steward.policy.quota import evict
 from steward.policy.quota.closing import close_ended, ends_key
@@ -194,7 +193,7 @@ def _set_status(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -
 
 def _set_trouble(trouble: str, draft: Draft) -> None:
     """Set the trouble as the failure of every quota, and report it."""
-    for quota in in_force(draft).values():
+    for quota in draft.quotas_in_force.values():
         status = _FAILED.get(quota.status, quota.status)
         if (status, trouble) != (quota.status, quota.failure):
             draft.quotas[quota.id] = replace(quota, status=status, failure=trouble)

@@ -10,10 +10,9 @@ from typing import Any
 from steward.model.accounting import QOS_PREFIX, borrowed_qos, guaranteed_qos, team_of_qos
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, machine_type_of, profile_of, resource
 from steward.policy.draft import Draft
-from steward.policy.facts.tres import parse_tres
 from steward.policy.quota.flavors import Flavors
 
 CLASS_WORD = "priority-class="

@@ -9,7 +9,6 @@ from steward.model.job import Job
 from steward.model.port_error import was_refused
 from steward.model.quota import CPU, GPU, ComputeQuota, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
-from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import Owned, owned
@@ -61,7 +60,7 @@ class Turn:
 
 def take_turn(draft: Draft) -> Turn | None:
     """Rule on the picture's jobs; None if no quota is in force, or Slurm's accounting was not read."""
-    quotas, picture = in_force(draft), draft.seen.accounting
+    quotas, picture = draft.quotas_in_force, draft.seen.accounting
     if not quotas or picture is None or picture.trouble:
         return None
     scheduler = draft.scheduler or SchedulerConfig()

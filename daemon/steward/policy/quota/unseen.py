@@ -11,7 +11,6 @@ from steward.model.accounting import borrowed_qos, guaranteed_qos
 from steward.model.job import Job
 from steward.model.quota import Eviction, Reclaimed
 from steward.policy.draft import Draft
-from steward.policy.facts.quotas import in_force
 from steward.policy.quota.turn import REQUEUE_DELAY_S, teams_of
 
 _BEGAN_WITHIN_S = 15.0
@@ -27,7 +26,7 @@ def note_unseen(draft: Draft) -> None:
         return
     if not (back := list(_requeued_for_unknown_reason(draft))):
         return
-    teams = teams_of(draft, in_force(draft))
+    teams = teams_of(draft, draft.quotas_in_force)
     for job in back:
         team = teams.get(job.account, "")
         if (
