@@ -4,8 +4,9 @@ The draft is the only mutable object in the policy, and lives for one call of `p
 to it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from typing import Any, TypeVar, cast
 
 from steward.model.agent_action import Action
@@ -271,8 +272,17 @@ class Draft:
             memory=self.memory(),
             events=tuple(self._events),
             wake_at=self._wake,
-            questions=tuple(self._questions),
+            questions=_users_in_turn(self._questions, self.seen.jobs),
         )
+
+
+def _users_in_turn(questions: Iterable[Question], jobs: Mapping[JobId, Job]) -> tuple[Question, ...]:
+    """Return the questions, those about jobs of different users in turn: Slurm is asked for a limited time only."""
+    of_user: dict[int | None, list[Question]] = {}
+    for question in questions:
+        job = jobs.get(question.job)
+        of_user.setdefault(None if job is None else job.user_id, []).append(question)
+    return tuple(each for turn in zip_longest(*of_user.values()) for each in turn if each is not None)
 
 
 def _frozen(value: Any) -> Any:

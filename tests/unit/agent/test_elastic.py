@@ -446,6 +446,12 @@ def test_slurms_list_of_bases_is_read_and_odd_lines_are_passed_over() -> None:
     }
 
 
+def test_a_run_whose_words_are_long_sends_few_of_them() -> None:
+    """Forty runs of one user, on five nodes, kept the head's loop busy half of the time."""
+    assert 40 * 0.0025 / elastic.pace_s(56_000) < 0.02
+    assert elastic.pace_s(len(str(WORD))) < 2 * elastic.LEAST_S
+
+
 def test_a_word_that_is_costly_to_read_makes_its_run_wait_and_no_other_work() -> None:
     """Eight coordinators of one user, each with as many bytes as fit, kept the agent's loop busy all the time."""
     assert elastic_line.pause_s(0.0) == elastic_line.pause_s(0.0003) == elastic_line.HEAR_EVERY_S

@@ -1,6 +1,7 @@
 """Decide which jobs may run now, which borrowers are evicted for them, and which must wait. Pure."""
 
 import heapq
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -339,10 +340,15 @@ class Decider:
 
     def _size(self, unit: Unit, amounts: Amounts, suits: Callable[[Amounts], bool]) -> tuple[int, Amounts]:
         """Return the largest node count that suits and fits, else the smallest, with its amounts; 0 if not flexible."""
-        for size in reversed(unit.sizes):
+
+        def is_too_large(size: int) -> bool:
             asked = self._scaled(unit, amounts, size)
-            if suits(asked) and self._fits(unit, asked):
-                return size, asked
+            return not (suits(asked) and self._fits(unit, asked))
+
+        # any user may ask for 1 to 60,000 nodes: where a size does not fit, no larger one does
+        if fits := bisect_left(unit.sizes, True, key=is_too_large):
+            size = unit.sizes[fits - 1]
+            return size, self._scaled(unit, amounts, size)
         return (unit.sizes[0], amounts) if unit.sizes else (0, amounts)
 
     def _scaled(self, unit: Unit, amounts: Amounts, size: int) -> Amounts:

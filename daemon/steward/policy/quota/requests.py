@@ -26,6 +26,7 @@ Other limits (of jobs, minutes, users) are the site's: nodes reclaimed for such 
 """
 _MOST_KNOWN = 20_000
 """How many different requests are kept from turn to turn."""
+_MOST_SIZES = 1024
 _GRES, _TYPED = "gres/gpu", "gres/gpu:"
 
 Amounts = Mapping[Resource, int]
@@ -50,7 +51,7 @@ class Unit:
     options: tuple[Amounts, ...]
     weight: int = -1
     count: int = 1
-    sizes: tuple[int, ...] = ()
+    sizes: Sequence[int] = ()
     since: float = 0.0
     away: Amounts | None = None
     replica: bool = False
@@ -263,20 +264,26 @@ def _are_same(known: Sequence[Job], found: Sequence[Job]) -> bool:
     return len(known) == len(found) and all(map(is_, known, found))
 
 
-def sizes(job: Job) -> tuple[int, ...]:
-    """Return the node counts that a waiting job accepts, the smallest first; empty if it accepts only one."""
+def sizes(job: Job) -> Sequence[int]:
+    """Return the node counts that a waiting job accepts, the smallest first; empty if it accepts only one.
+
+    A list of more than `_MOST_SIZES` counts is taken for all between its ends.
+    """
     if job.node_sizes:
-        found = {n for word in job.node_sizes.split(",") for n in _range(word)}
+        parts = [part for word in job.node_sizes.split(",") if (part := _range(word))]
+        if sum(map(len, parts)) > _MOST_SIZES:
+            return range(min(part[0] for part in parts), max(part[-1] for part in parts) + 1)
+        found = {n for part in parts for n in part}
         return tuple(sorted(found)) if len(found) > 1 else ()
-    return tuple(range(job.node_count, job.most_nodes + 1)) if job.most_nodes > job.node_count > 0 else ()
+    return range(job.node_count, job.most_nodes + 1) if job.most_nodes > job.node_count > 0 else ()
 
 
-def _range(word: str) -> Iterable[int]:
+def _range(word: str) -> Sequence[int]:
     """Return the numbers of `4`, `2-8` or `1-15:4`."""
     span, _, step = word.partition(":")
     least, _, most = span.partition("-")
     numbers = [each for each in (least, most, step) if each]
-    if not all(each.isascii() and each.isdigit() for each in numbers) or not least:
+    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers) or not least:
         return ()
     return range(int(least), min(int(most or least), 100_000) + 1, max(int(step or 1), 1))
 

@@ -16,7 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.keep import BLOCKED_S
 from steward.views.explain_fit import NOT_ASKED, lack_lines
 from tests.builders.kept import NAME, J, full, n2_is_back, rival, waiting
-from tests.builders.picture import Picture, names
+from tests.builders.picture import Picture, a_cluster, names
 
 Slurm = Callable[[Question], Fit]
 NOW = Fit(state=FitState.NOW, nodes=names("n1", "n3", "n4"))
@@ -172,3 +172,16 @@ def test_explain_says_where_slurm_could_not_be_asked_and_nothing_of_a_job_that_r
     running = full()
     job = running.seen.jobs[J]
     assert lack_lines(job, Draft(running.seen, running.want, running.memory, running.now)) == []
+
+
+def test_one_users_many_questions_leave_a_place_for_each_others_first() -> None:
+    """Slurm is asked for half a second a turn; what comes later is counted as well as the head can."""
+    picture = a_cluster()
+    for id in range(1, 41):
+        picture = picture.job(id, on=(), user_id=1001 if id <= 38 else 1000 + id, state=JobState.PENDING)
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    for id in range(1, 41):
+        draft.ask(Question(job=JobId(id)), since=0.0)
+    asked = [int(question.job) for question in draft.plan().questions]
+    assert asked[:4] == [1, 39, 40, 2]
+    assert sorted(asked) == list(range(1, 41))

@@ -1,6 +1,7 @@
 """What jobs ask for, as quotas count it: arrays, heterogeneous jobs, sizes, typed and untyped GPUs, MIG, several
 partitions."""
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -131,11 +132,13 @@ def test_a_heterogeneous_job_of_which_a_part_does_not_fit_waits_whole() -> None:
         ({"node_count": 1, "node_sizes": "1-15:4"}, (1, 5, 9, 13)),
         ({"node_count": 2}, ()),
         ({"node_count": 2, "node_sizes": "x,-"}, ()),
+        ({"node_count": 2, "node_sizes": f"{'9' * 5000},2-{'9' * 5000}"}, ()),
+        ({"node_count": 1, "node_sizes": "2,4-2000,3000"}, tuple(range(2, 3001))),
     ],
 )
 def test_the_sizes_that_a_job_takes(fields: dict[str, Any], found: tuple[int, ...]) -> None:
     job = waits(a_site(), 1, "a", 1, **fields).seen.jobs[JobId(1)]
-    assert sizes(job) == found
+    assert tuple(sizes(job)) == found
 
 
 def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> None:
@@ -143,6 +146,21 @@ def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> Non
     site = runs(runs(site, 1, "b", 4, on="n1"), 2, "b", 4, on="n2")
     _, actions = done(waits(site, 3, "a", 4, node_sizes="1,2,4", most_nodes=4))
     assert [each.most for each in actions if isinstance(each, SetNodeCount)] == [1]
+
+
+@pytest.mark.parametrize("asks", [{"most_nodes": 60_000}, {"node_sizes": ",".join(["1-60000"] * 50)}])
+def test_jobs_that_take_any_number_of_nodes_cost_a_plan_no_memory_for_each_number(asks: dict[str, Any]) -> None:
+    """Any user may submit thousands with `-N 1-60000`: each was tried with each size, in each plan."""
+    picture = a_site(LISTS, own("a", 4), own("b", 12), machines=4)
+    for id in range(1, 21):
+        picture = waits(picture, id, "a", 1, **asks)
+    tracemalloc.start()
+    try:
+        ruling = turn_of(picture).rulings[JobId(1)]
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    assert ruling.nodes == 4
 
 
 @pytest.mark.parametrize("kept", [True, False])
