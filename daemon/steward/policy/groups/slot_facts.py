@@ -119,7 +119,7 @@ def is_registered(scene: SlotScene) -> bool:
     node, record = scene.node, scene.record
     if not scene.is_compute:
         return True
-    if node is None or not node.responding or node.slurmd_started is None or not scene.is_out:
+    if node is None or not node.responding or node.is_refused or node.slurmd_started is None or not scene.is_out:
         return False
     return record.launched is None or node.slurmd_started >= record.launched - CLOCKS_APART_S
 
