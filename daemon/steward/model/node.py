@@ -8,6 +8,7 @@ from steward.model.mark import Mark, first_token, parse_mark
 from steward.model.witness import Address
 
 _GOING_DOWN = frozenset({"POWER_DOWN", "POWERING_DOWN"})
+_REFUSED = frozenset({"INVALID_REG", "INVALID"})
 _NO_POWER = _GOING_DOWN | {"POWERED_DOWN", "POWERING_UP"}
 """POWER_UP alone may stay on a node that is up and serves (adapters/slurm/power.py)."""
 
@@ -94,7 +95,13 @@ class Node:
     def is_schedulable(self) -> bool:
         """Return whether Slurm would start a job on the node, now or after its jobs end."""
         ready = self.base in (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
-        return ready and not self.is_drain and self.responding and "POWERED_DOWN" not in self.flags
+        is_up = self.responding and "POWERED_DOWN" not in self.flags
+        return ready and is_up and not (self.is_drain or self.is_refused)
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether Slurm refuses the node's registration: it has less than slurm.conf says."""
+        return not _REFUSED.isdisjoint(self.flags)
 
     @property
     def is_powered(self) -> bool:

@@ -77,4 +77,6 @@ def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
         return f"check {bad.check} fails: {bad.text}"
     if not was_checked(view, entered):
         return "its checks have not answered yet"
-    return "" if node is not None and node.responding else f"slurmd of {name} has not registered"
+    if node is None or not node.responding:
+        return f"slurmd of {name} has not registered"
+    return f"Slurm refuses what slurmd of {name} registers: {node.reason or 'no reason'}" if node.is_refused else ""

@@ -103,10 +103,7 @@ class SlurmCommands:
             return
         done = self.run("scontrol", input="".join(f"{' '.join(words)}\n" for words in commands).encode())
         if done.error_text:
-            failed = Failed(f"{len(commands)} commands for scontrol: {done.line()}", done)
-            if (kind := meaning(failed)) is Retryable:
-                raise failed
-            raise kind(str(failed)) from failed
+            raise refusal(Failed(f"{len(commands)} commands for scontrol: {done.line()}", done))
 
     def run(
         self,
@@ -199,6 +196,15 @@ def _is_answer(error: PortError) -> bool:
     """Return whether slurmctld answered the failed command, which was not ended for its time limit."""
     done = _completed(error)
     return done is not None and done.returncode >= 0 and not _SILENT.search(f"{done.error_text}\n{done.text}")
+
+
+def refusal(failed: Failed) -> PortError:
+    """Return the failed command as the error that it means; Retryable if its words are unknown."""
+    if (kind := meaning(failed)) is Retryable:
+        return failed
+    error = kind(str(failed))
+    error.__cause__ = failed
+    return error
 
 
 def meaning(failed: Failed) -> type[PortError]:

@@ -217,7 +217,8 @@ def extra(name: str, hostname: str) -> dict[str, str]:
 def node_state(words: Sequence[str]) -> tuple[NodeBase, frozenset[str]]:
     """Return the base state, which comes first, and the flags; an unknown base is kept as a flag of UNKNOWN."""
     base = _NODE_BASES.get(words[0], NodeBase.UNKNOWN)
-    return base, frozenset(words if base is NodeBase.UNKNOWN else words[1:])
+    is_known = base is not NodeBase.UNKNOWN or words[0] == NodeBase.UNKNOWN.value
+    return base, frozenset(words[1:] if is_known else words)
 
 
 def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:

@@ -336,11 +336,11 @@ def is_checked(scene: CaseScene) -> bool:
 
 
 def is_registered(scene: CaseScene) -> bool:
-    """Return whether Slurm has heard of the new slurmd, which has another start time than the old one."""
+    """Return whether Slurm has registered the new slurmd, which has another start time than the old one."""
     # the slurmd of a spare, and the one after a light repair, need not have been started again
     stayed = scene.case.stand_in is not None or is_light(scene.case)
     is_other = stayed or scene.node.slurmd_started != scene.case.old_slurmd
-    return scene.server.responding and is_other
+    return scene.server.responding and not scene.server.is_refused and is_other
 
 
 def _back(scene: CaseScene) -> bool:

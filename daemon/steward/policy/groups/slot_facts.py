@@ -117,7 +117,7 @@ def is_registered(scene: SlotScene) -> bool:
     node, record = scene.node, scene.record
     if not scene.is_compute:
         return True
-    if node is None or not node.responding or node.slurmd_started is None or not scene.is_out:
+    if node is None or not node.responding or node.is_refused or node.slurmd_started is None or not scene.is_out:
         return False
     return node.slurmd_started != record.old_slurmd
 

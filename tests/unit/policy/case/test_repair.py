@@ -91,6 +91,17 @@ def test_a_node_whose_slurmd_did_not_register_is_not_returned() -> None:
     assert case_of(picture).step is CaseStep.VERIFY
 
 
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_node_whose_registration_slurm_refuses_is_not_returned_and_the_next_remedy_follows(refuses: bool) -> None:
+    """It has less than slurm.conf says, as before the repair."""
+    picture = reborn(launched(launching())).checked("n2").node("n2", slurmd_started=T0 + 40)
+    flags = frozenset({"DRAIN", "INVALID_REG"} if refuses else {"DRAIN"})
+    picture = picture.node("n2", flags=flags)
+    assert (ReturnNode in [type(action) for action in picture.plan().actions]) is not refuses
+    late = picture.then(1).wait(700).then(1)
+    assert (case_of(late).step in (Step.RELEASE, Step.LAUNCH)) is refuses
+
+
 @pytest.mark.parametrize("severity", [Severity.FATAL, Severity.DEGRADED])
 def test_a_failing_check_keeps_the_new_incarnation_out(severity: Severity) -> None:
     picture = reborn(launched(launching())).failing("n2", severity, event=False)

@@ -104,6 +104,11 @@ CASES: list[Row] = [
         lambda: at_step(CaseStep.VERIFY, verifying().checked("n2")).node("n2", responding=False),
         lambda: at_step(CaseStep.VERIFY, verifying().checked("n2")),
     ),
+    (
+        "Slurm refuses what slurmd of n2 registers: ",
+        lambda: at_step(Step.VERIFY, verifying().checked("n2")).node("n2", flags=frozenset({"DRAIN", "INVALID_REG"})),
+        lambda: at_step(Step.VERIFY, verifying().checked("n2")),
+    ),
     ("Waits for Slurm to start jobs on it", lambda: repair.sound(verifying()), lambda: verifying()),
     (
         "Waits for a person: `scontrol update nodename=n2 state=resume`, or reason=Action:Replace.",
