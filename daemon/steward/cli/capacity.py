@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.live import Live
@@ -18,6 +18,8 @@ from rich.text import Text
 from steward.cli.show import console, line
 from steward.client import Client, HeadError, Json, OperationError, Unreachable
 from steward.model.node_names import unfold
+
+Seen = TypeVar("Seen")
 
 _NOT_FOUND = "ResourceNotFound"
 _NO_CLUSTER = (
@@ -132,7 +134,7 @@ def follow(look: Callable[[], ProgressView], columns: Sequence[str], *, every_s:
 def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live | None, every_s: float) -> None:
     shown: set[tuple[str, ...]] = set()
     while True:
-        sight = _look_or_wait(look)
+        sight = look_or_wait(look)
         if sight is not None:
             shown = _show(sight, columns, view, shown)
             if sight.failed:
@@ -142,8 +144,8 @@ def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live
         time.sleep(every_s)
 
 
-def _look_or_wait(look: Callable[[], ProgressView]) -> ProgressView | None:
-    """Return the next view; None while the head restarts or this user's requests are throttled."""
+def look_or_wait(look: Callable[[], Seen]) -> Seen | None:
+    """Return what is to be seen now; None while the head restarts or this user's requests are throttled."""
     try:
         return look()
     except Unreachable:

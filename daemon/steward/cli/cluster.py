@@ -186,9 +186,12 @@ def _read(file: Path) -> Json:
     if not isinstance(groups, list) or not isinstance(found.get("ClusterName"), str):
         raise click.ClickException(f"{file}: an object with ClusterName and a list InstanceGroups is needed")
     for number, group in enumerate(groups, 1):
-        needed = {"InstanceGroupName": str, "InstanceCount": int}
-        if not isinstance(group, dict) or not all(isinstance(group.get(key), kind) for key, kind in needed.items()):
-            raise click.ClickException(f"{file}: group {number} needs InstanceGroupName and InstanceCount")
+        found_here: Json = group if isinstance(group, dict) else {}
+        # `true` is no number, although Python counts it as one
+        if not isinstance(found_here.get("InstanceGroupName"), str) or type(found_here.get("InstanceCount")) is not int:
+            raise click.ClickException(
+                f"{file}: group {number} needs InstanceGroupName, a text, and InstanceCount, a whole number"
+            )
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from steward.cli import Late, LateGroup
+from steward.cli.capacity import look_or_wait
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
 from steward.cli.look import explain as explain_job
@@ -19,7 +20,8 @@ from steward.client import Client, Json
 from steward.model.text import cause
 
 COLUMNS = ("TEAM", "RESOURCE", "NOMINAL", "IN-USE", "LENT", "BORROWED", "SHARE")
-_GOING_ON = frozenset({"Creating", "Updating", "Deleting"})
+_DELETING = "Deleting"
+_GOING_ON = frozenset({"Creating", "Updating", _DELETING})
 _FOLLOW_S = 30.0
 _LOOK_S = 0.5
 _MIB_PER_GIB = 1024
@@ -102,7 +104,7 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
     if quiet:
         print_json({**found, **answer})
     elif not no_wait:
-        _follow(client)
+        wait_for_quotas(client)
 
 
 @quota.command()
@@ -121,7 +123,7 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
     if context.as_json:
         print_json(answer)
     elif not no_wait:
-        _follow(client)
+        wait_for_quotas(client, of=found["id"])
 
 
 @quota.command()
@@ -195,17 +197,26 @@ def _read(file: Path) -> Json:
     return document
 
 
-def _follow(client: Client) -> None:
-    """Wait until Slurm has the quotas. Raises ClickException if Slurm cannot have them."""
-    until = time.monotonic() + _FOLLOW_S
+def wait_for_quotas(client: Client, of: str = "") -> None:
+    """Wait until Slurm has the quotas, or has the quota with the id `of` no more; also while the head restarts.
+
+    Raises ClickException if Slurm cannot have one.
+    """
+    until, waiting = time.monotonic() + _FOLLOW_S, ["the quotas are"]
     while True:
-        teams = client.object("/v1/quotas")["teams"]
-        if failed := [team for team in teams if team["failure"]]:
-            raise click.ClickException("; ".join(f"{team['team']}: {team['failure']}" for team in failed))
-        waiting = [team["team"] for team in teams if team["status"] in _GOING_ON]
-        if not waiting:
-            line("In force.", "green")
-            return
+        if (found := look_or_wait(lambda: client.object("/v1/quotas"))) is not None:
+            teams = [team for team in found["teams"] if not of or team["id"] == of]
+            ending = [team for team in teams if team["status"] == _DELETING]
+            wanted = [team for team in teams if team["status"] != _DELETING and team["enabled"]]
+            if failed := [team for team in wanted if team["failure"]]:
+                raise click.ClickException("; ".join(f"{team['team']}: {team['failure']}" for team in failed))
+            waiting = [team["team"] for team in (*wanted, *ending) if team["status"] in _GOING_ON and not team["failure"]]
+            if not waiting:
+                for team in ending:
+                    line(f"{team['team']}: {team['failure']}; `steward quota list` shows when it is gone.", "yellow")
+                if not ending or not of:
+                    line("Gone." if of else "In force.", "green")
+                return
         if time.monotonic() > until:
             line(f"Accepted; {', '.join(waiting)} not in Slurm yet: `steward quota list` shows how far it is.")
             return

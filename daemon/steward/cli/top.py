@@ -14,7 +14,7 @@ from rich.text import Text
 from steward.cli.context import Context, with_context
 from steward.cli.look import trouble_lines
 from steward.cli.show import ago, console, grid, print_lines, styled, when
-from steward.client import Client, HeadError, Unreachable
+from steward.client import Client, HeadError
 from steward.model.node_names import fold
 from steward.model.text import count_noun, harmless, verdict_label
 
@@ -43,10 +43,10 @@ def top(context: Context, every_s: float, once: bool) -> None:
 
 
 def _patiently(client: Client) -> RenderableType:
-    """Return the screen; while the head does not answer, a line that says so."""
+    """Return the screen; while the head does not answer, or not with what belongs there, a line that says so."""
     try:
         return _screen(client)
-    except Unreachable as error:
+    except HeadError as error:
         return Text(f"Waiting for the head: {error}", style="bold red")
 
 

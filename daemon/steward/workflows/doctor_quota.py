@@ -60,6 +60,8 @@ def lines(site: Site) -> list[DoctorLine]:
         _reachable, _enforce, _tracked, _priority, _preempt, _marks, _lists, _requeue, _types, _order_of_victims,
     )  # fmt: skip
     found = [*first, *(judge(site) for judge in judges)]
+    if site.picture.trouble:  # nothing is known of accounts: say nothing of them
+        return found
     if site.teams:
         found.append(_without_quota(site))
     for team in sorted(site.teams):

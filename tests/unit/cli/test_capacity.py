@@ -178,6 +178,15 @@ def test_a_file_that_is_no_cluster_is_refused(api: ApiBench, run: Run, tmp_path:
     assert (found.exit_code, found.output.startswith("Error: ")) == (1, True)
 
 
+@pytest.mark.parametrize("count", [True, "3", 3.0, None])
+def test_a_count_that_is_no_whole_number_is_refused_with_its_group(
+    api: ApiBench, run: Run, tmp_path: Path, count: object
+) -> None:
+    api.show_groups(an_api_cluster())
+    found = run(cluster, "apply", a_file(tmp_path, workers={"InstanceCount": count}), "--yes")
+    assert (found.exit_code, "group 1 needs InstanceGroupName, a text, and InstanceCount" in found.output) == (1, True)
+
+
 def test_a_file_about_another_cluster_is_refused(api: ApiBench, run: Run, tmp_path: Path) -> None:
     api.show_groups(an_api_cluster())
     found = run(cluster, "apply", a_file(tmp_path, name="other", workers={"InstanceCount": 1}), "--yes")

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
 from click.testing import Result
 
-from steward.cli.quota import quota
+from steward.cli.quota import quota, wait_for_quotas
+from steward.client import Client, HeadError, Unreachable
 from steward.model.memory import Memory
 from steward.model.quota import QuotaStatus
 from tests.builders.cli import Run, as_root
@@ -206,6 +207,45 @@ def test_a_quota_that_cannot_be_in_force_is_told_after_it_was_applied(api: ApiBe
         1,
         True,
     )
+
+
+class Answers:
+    """A head that answers these, one after the other."""
+
+    def __init__(self, *answers: list[dict[str, Any]] | HeadError) -> None:
+        self._answers = list(answers)
+
+    def object(self, path: str) -> dict[str, Any]:
+        answer = self._answers.pop(0)
+        if isinstance(answer, HeadError):
+            raise answer
+        return {"teams": answer}
+
+
+def a_team(id: str, status: str, failure: str = "", *, enabled: bool = True) -> dict[str, Any]:
+    return {"id": id, "team": f"team-{id}", "status": status, "failure": failure, "enabled": enabled}
+
+
+AWAY = Unreachable("the head restarts")
+WAITS = "it waits for job 7, which still runs in its QOS"
+
+
+@pytest.mark.parametrize(
+    ("answers", "of", "said"),
+    [
+        ([AWAY, [a_team("a", "Created")]], "", "In force.\n"),
+        ([[a_team("a", "Deleting")], []], "a", "Gone.\n"),
+        ([[a_team("a", "Deleting", WAITS)]], "a", f"team-a: {WAITS}; `steward quota list` shows when it is gone.\n"),
+        ([[a_team("a", "Created"), a_team("b", "Updated", WAITS, enabled=False)]], "", "In force.\n"),
+        ([[a_team("b", "CreateFailed", "no account b")]], "a", "Gone.\n"),
+    ],
+    ids=["the head restarts", "it goes", "its jobs go on", "another one is disabled", "another one cannot be"],
+)
+def test_the_end_of_a_change_is_told(
+    answers: list[Any], of: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wait_for_quotas(cast("Client", Answers(*answers)), of)
+    assert capsys.readouterr().out == said
 
 
 def test_a_job_is_explained_as_steward_explain_does(api: ApiBench, run: Run) -> None:

@@ -71,6 +71,13 @@ def remedies(of: Site) -> str:
     return "\n".join(line.remedy for line in lines(of))
 
 
+def test_while_accounts_cannot_be_read_nothing_is_said_of_them() -> None:
+    away = Accounting(cluster="hpc", reachable=False, trouble="slurmdbd does not answer: no connection", can=NEW)
+    found = lines(replace(site(), picture=away))
+    assert "slurmdbd does not answer: no connection" in [line.text for line in found]
+    assert not any(line.topic.startswith("team ") or "no account" in line.text for line in found)
+
+
 def test_a_cluster_that_is_set_up_has_nothing_to_do() -> None:
     assert {line.health for line in lines(site())} == {Health.OK}
     assert conf_lines(site()) == []

@@ -148,9 +148,11 @@ class Flavors:
         return self._of_partitions[partitions]
 
     def without_type(self) -> Mapping[NodeName, int]:
-        """Return the nodes of unknown machine type that have accelerators, with their number."""
+        """Return the nodes of unknown machine type that take jobs and have accelerators, with their number."""
+        # a node whose machine went has no type any more, and nothing for anybody
         nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
-        found = {name: sum(each.amount for each in gpus_of(node.gres)) for name, node in nodes if node.gres}
+        there = ((name, node.gres) for name, node in nodes if node.gres and takes_jobs(node))
+        found = {name: sum(each.amount for each in gpus_of(gres)) for name, gres in there}
         return {name: amount for name, amount in found.items() if amount}
 
 

@@ -140,3 +140,10 @@ def test_idle_ones_that_nobody_owns_are_not_called_in_use() -> None:
 def test_a_priority_class_that_is_none_is_told() -> None:
     site = waits(a_site(WEAK), 1, "a", 1, comment="priority-class=Urgent")
     assert "Its priority class Urgent is none of this site's (none): it counts as the lowest." in explained(site, 1)
+
+
+def test_what_a_node_without_a_machine_had_is_for_nobody() -> None:
+    """A group's node loses its type with its machine: nothing of it is what no team owns."""
+    site = with_account(a_picture(own("a", 4), can=WEAK), "x")
+    left = replace(site.seen.nodes[NodeName("n2")], features=frozenset(), gres="gpu:odd:4", flags=frozenset({"DRAIN"}))
+    assert limit(settled(site.see(nodes={**site.seen.nodes, left.name: left})), "x") == 0

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from steward.model.node import NodeBase
 from steward.model.quota import CPU, GPU, Share, Strategy, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.view import QuotaView, ResourceRow, quota_view
@@ -81,6 +82,9 @@ def test_accelerators_on_nodes_of_no_machine_type_are_warned_of() -> None:
         "4 accelerators on nodes of no machine type (n2): Slurm counts them against a team's limit, the tables do not; "
         "describe them in [[machine_types]]" in found.warnings
     )
+    gone = replace(strange, base=NodeBase.DOWN)
+    picture = picture.see(nodes={**picture.seen.nodes, gone.name: gone})
+    assert not any("no machine type" in text for text in view(picture).warnings)
 
 
 def test_accelerators_beside_which_nothing_is_free_are_stranded() -> None:
