@@ -33,6 +33,8 @@ def test_a_new_group_goes_back_to_nothing(hasty: Capacity, crash: bool) -> None:
     hasty.limit(2)
     hasty.create(wish(4, minimum=3))
     hasty.wait_current(2)
+    job = hasty.submit(task_script(hasty), "-N1", "-p", PARTITION)
+    hasty.wait("its user reads what it waits for", lambda: "minimum 3" in hasty.explain(str(job)))
     if crash:
         hasty.crash_head()
     hasty.wait("it is rolled back", lambda: hasty.events("group.rollback", since=hasty.began), LIMIT_S + 15.0)
@@ -41,6 +43,8 @@ def test_a_new_group_goes_back_to_nothing(hasty: Capacity, crash: bool) -> None:
     assert (found["TargetCount"], found["MinCount"]) == (0, 0)
     hasty.wait("no machine is left", lambda: not hasty.bed.status().nodes)
     assert "rolled back to 0" in hasty.explain("workers")
+    hasty.wait("its user reads why it waits on", lambda: "rolled back to 0" in hasty.explain(str(job)))
+    assert f"asks for 1 node, and partition {PARTITION} has 0 in service" in hasty.explain(str(job))
 
 
 @CRASHES

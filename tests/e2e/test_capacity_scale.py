@@ -37,6 +37,8 @@ def test_99_ids_are_taken_with_a_verdict_for_each_and_100_are_refused(capacity: 
     instances = capacity.instances()
     controller = capacity.instances("controller")["controller-1"]
     victim, stays = sorted(instances)[0], sorted(instances)[1:]
+    job = capacity.submit(task_script(capacity), "-N1", f"-w{victim}", "-p", PARTITION, "--requeue")
+    capacity.wait_state(job, "RUNNING", 40.0)
     unknown = [f"i-{number:017x}" for number in range(97)]
     with pytest.raises(ClientError, match="99") as refused:
         capacity.api.batch_delete_cluster_nodes(ClusterName=CLUSTER, NodeIds=[*unknown, *instances.values()])
@@ -48,6 +50,8 @@ def test_99_ids_are_taken_with_a_verdict_for_each_and_100_are_refused(capacity: 
     codes = {each["NodeId"]: each["Code"] for each in answer["Failed"]}
     assert codes == dict.fromkeys(unknown, "NodeIdNotFound") | {controller: "NodeIdInUse"}
     capacity.wait_members(2)
+    capacity.wait_state(job, "PENDING")
+    assert "Slurm put it back into the queue, as it does when a node of it is taken out" in capacity.explain(str(job))
     assert capacity.instances() == {node: instances[node] for node in stays}
     assert capacity.wait_group("InService", 2)["TargetCount"] == 2
     with pytest.raises(ClientError) as nothing:

@@ -98,8 +98,10 @@ def test_all_parts_of_a_heterogeneous_job_borrow_and_are_evicted_together(quotas
 
 def test_tasks_of_an_array_are_evicted_one_by_one(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
-    array = quotas.sleeps("guest", 1, "--array=0-7")
+    array = quotas.sleeps("guest", 1, "--array=0-8")
     quotas.wait("eight tasks run", lambda: quotas.running_tasks(array) == 8, SOON_S)
+    ninth = f"{array}_8"
+    quotas.wait("its user reads why the ninth waits", lambda: "short of 1 GPU" in quotas.explain(ninth), SOON_S)
     for left in (7, 6):
         mine = quotas.sleeps("owner", 1)
         quotas.wait_state(mine, "RUNNING", SOON_S)

@@ -264,7 +264,8 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
         )
     if ruling.hopeless and (first := _behind(unit, turn)) is not None:
         return f"{how}, but {_first(first, draft)} (Slurm: {job.reason})."
-    if ruling.hopeless and job.reason in ("Resources", "Priority"):
+    # 22.05 names a limit with room for a job with --gpus that finds no node
+    if ruling.hopeless and (job.reason in ("Resources", "Priority") or _waits_for_nodes(job, unit, turn, draft)):
         return f"{how}, but {_no_nodes(unit, turn)} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
         return f"{how}; it waits for {victims}."
@@ -283,6 +284,14 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
         waits = "Slurm's delay after its requeue is about to be ended"
     uses = amounts_text(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
+
+
+def _waits_for_nodes(job: Job, unit: Unit, turn: Turn, draft: Draft) -> bool:
+    """Return whether the job has room in its limits, and no nodes even if every borrower were evicted."""
+    if not (turn.room.knows_nodes and unit.options and _has_room(job, draft)):
+        return False
+    wish = turn.room.places.wish(unit, unit.options[0])
+    return wish is not None and turn.room.is_hopeless(wish)
 
 
 def _no_nodes(unit: Unit, turn: Turn) -> str:

@@ -35,7 +35,7 @@ def slurm_conf(
     """Lines of slurm.conf; none for a bed without accounting. `munge_socket` where it is not MUNGE's own place."""
     if not spec.accounting:
         return []
-    kinds = sorted(set(_TYPED_GPU.findall(spec.hardware)))
+    kinds = sorted(set(_TYPED_GPU.findall(f"{spec.hardware}\n{spec.slurm_conf}")))  # of machines that are planned, too
     return [
         "AccountingStorageType=accounting_storage/slurmdbd",
         f"AccountingStorageHost={host}",

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Wrote
 from steward.views.explain import explain_job
 from tests.builders.picture import T0, Picture
 from tests.builders.quota import own, runs, teams, waits
-from tests.builders.quota_site import a_site
+from tests.builders.quota_site import a_site, settled
 
 
 def said(picture: Picture, id: int) -> str:
@@ -66,6 +66,15 @@ def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, t
     text = said(picture, 1)
     assert f"; a limit that was set by hand holds it up: gres/gpu=1 of {told} (QOSGrpGRES)." in text
     assert "about to be raised" not in text
+
+
+def test_a_job_without_nodes_reads_that_though_slurm_names_a_limit_that_has_room() -> None:
+    """As 22.05 does for `--gpus`. Job 1 has n1, and is not evicted."""
+    picture = settled(runs(a_site(), 1, "a", 4))
+    asks = {"required": frozenset({NodeName("n1")}), "submitted": picture.now}
+    text = said(waits(picture, 2, "b", 2, reason="QOSGrpGRES", **asks), 2)
+    assert "no node that it may use would have room for it" in text
+    assert "there is room for that in the limit" in said(waits(picture, 2, "b", 2, reason="QOSGrpGRES"), 2)
 
 
 def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
