@@ -95,7 +95,7 @@ def goes_on_elsewhere(story: Story, told: str) -> None:
 def test_a_job_whose_task_prolog_fails_on_one_node_goes_on_elsewhere(story: Story) -> None:
     script = story.script("task_prolog.sh", ARMED.format(dir=story.dir))
     with changed_conf(story.bed, lambda conf: f"{conf}\nTaskProlog={script}\n"):
-        goes_on_elsewhere(story, "something failed there before it (a TaskProlog, another plugin)")
+        goes_on_elsewhere(story, "something failed there before it (its output, a TaskProlog, another plugin)")
 
 
 @pytest.mark.parametrize("hook", ["init", "user_init", "task_init_privileged"])

@@ -53,7 +53,7 @@ class Ask:
     script_gone: Annotated[bool, Sparse()] = False
     """Whether Slurm lost the batch script before it began."""
     script_unbegun: Annotated[bool, Sparse()] = False
-    """Whether a failure on the node (a TaskProlog, another plugin) came before the batch script could begin."""
+    """Whether a failure on the node (its output, a TaskProlog, another plugin) came before the script could begin."""
 
 
 class Answer(Enum):

@@ -18,7 +18,7 @@ from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, fault_of, is_in_incident, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.facts.blame import culprits
+from steward.policy.facts.blame import EVIDENCE_AFTER_S, culprits
 from steward.policy.facts.by_person import is_orphan, remedy_for_orphan, return_command
 from steward.policy.facts.gone import open_silence
 from steward.policy.facts.incidents import AGENTS
@@ -27,6 +27,7 @@ from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import acting_row, reason_fault, response_text
 from steward.policy.facts.verdict import Standing, admin_command, standing
 from steward.policy.guards.budget import must_wait
+from steward.policy.guards.run_end import end_of
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
@@ -88,7 +89,12 @@ def explain_job(
 def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
     """Return the lines of `explain_job` from an existing draft, which is only read."""
     job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
-    lines = [*_stale(draft), _known_of_job(id, job, memory, draft), *closed_partitions(job, draft), *quota_lines(job, draft)]
+    lines = [
+        *_stale(draft),
+        _known_of_job(id, job, memory, draft),
+        *closed_partitions(job, draft),
+        *quota_lines(job, draft),
+    ]
     lines += elastic_lines(id, draft)
     if mem is None:
         replica = draft.elastic.run_of(id) is not None
@@ -308,6 +314,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
+    lines += _undecided(job, mem, draft)
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
     lines += _stranded(job.nodes if job is not None and job.is_active else (), draft)
     lines += _lame_steps(job, mem, draft)
@@ -319,6 +326,15 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     if job is not None and (slow := slow_nodes(job, draft)):
         lines.append(f"{slow[:1].upper()}{slow[1:]}.")
     return [*lines, *_waiting(mem, draft)]
+
+
+def _undecided(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """Yield how long a run that ended without a ruling may still be found to have had a fault."""
+    over = end_of(mem).over
+    if job is not None and job.is_over and over is not None and mem.promised is None:
+        left = span(over + EVIDENCE_AFTER_S - draft.now)
+        text = f"Its run ended {job.state.value}, and no fault explains that so far"
+        yield f"{text}: one found within {left} brings it back."
 
 
 def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:

@@ -67,7 +67,7 @@ It is ESLURMD_IO_ERROR (4021) in seven bits.
 """
 _NEVER_BEGAN = "its script never began"
 _NO_OUTPUT_TEXT = f"its output could not be opened there, so {_NEVER_BEGAN}"
-_UNBEGUN_TEXT = f"something failed there before it (a TaskProlog, another plugin): {_NEVER_BEGAN}"
+_UNBEGUN_TEXT = f"something failed there before it (its output, a TaskProlog, another plugin): {_NEVER_BEGAN}"
 
 
 def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:

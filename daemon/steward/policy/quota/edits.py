@@ -56,8 +56,8 @@ def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accoun
         else:
             _add_qos_changes(want, has, draft, found)
     for team in teams:
-        if (has := picture.of_account(team.account)) is not None:
-            _add_team_changes(team, has, picture, draft, found)
+        if (association := picture.of_account(team.account)) is not None:
+            _add_team_changes(team, association, picture, draft, found)
     return found
 
 

@@ -221,8 +221,8 @@ class _Use:
     """The amounts that a team uses.
 
     A limit is never above what Slurm counts in it and what may start: jobs that clean up have nodes, but no part in
-    that. Evicted jobs count, except for the limit on borrowing: their amounts are for the job that evicts them, not for the
-    next borrower.
+    that. Evicted jobs count, except for the limit on borrowing: their amounts are for the job that evicts them, not for
+    the next borrower.
     """
 
     def __init__(self, turn: Turn, team: str) -> None:

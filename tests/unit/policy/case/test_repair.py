@@ -99,7 +99,7 @@ def test_a_node_whose_registration_slurm_refuses_is_not_returned_and_the_next_re
     picture = picture.node("n2", flags=flags)
     assert (ReturnNode in [type(action) for action in picture.plan().actions]) is not refuses
     late = picture.then(1).wait(700).then(1)
-    assert (case_of(late).step in (Step.RELEASE, Step.LAUNCH)) is refuses
+    assert (case_of(late).step in (CaseStep.RELEASE, CaseStep.LAUNCH)) is refuses
 
 
 @pytest.mark.parametrize("severity", [Severity.FATAL, Severity.DEGRADED])

@@ -10,6 +10,8 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Lean
 from steward.model.resume_mode import ResumeMode
+from steward.policy.draft import Draft
+from steward.views.explain import job_lines
 from tests.builders.failures import a_sign
 from tests.builders.picture import ON, T0, USER, Picture, a_cluster, n, names
 from tests.builders.resumed import THREE, J, failed, memory, mode, opted, wishes
@@ -174,6 +176,8 @@ def test_a_script_whose_output_could_not_be_opened_goes_on_elsewhere_once() -> N
     assert requeue.exclude == names("n2")
     back = first.change_job(**{**HELD, "reason": "BeginTime", "restarts": 1, "exit_status": 0}).then(1.1)
     again = without_output(goes_on(back, 7, "n3", 1), "n3")
+    lines = job_lines(JobId(7), again.memory, Draft(again.seen, again.want, again.memory, again.now))
+    assert "Its run ended FAILED, and no fault explains that so far: one found within 5 min brings it back." in lines
     assert [a for a in again.wait(600.0).plan().actions if isinstance(a, RequeueJob)] == []
     assert again.wait(600.0).memory.jobs[JobId(7)].resumes == 1, "also elsewhere: it is the job's own"
 
@@ -233,7 +237,7 @@ def unbegun(picture: Picture, on: str, restart: int = 0) -> Picture:
 
 
 def test_a_script_that_never_began_is_brought_back_once_without_its_node() -> None:
-    text = "n2: something failed there before it (a TaskProlog, another plugin): its script never began"
+    text = "n2: something failed there before it (its output, a TaskProlog, another plugin): its script never began"
     first = unbegun(ran(a_cluster(), 7, "n2"), "n2")
     (attempt,) = first.memory.jobs[JobId(7)].attempts
     assert (attempt.culprits, attempt.is_requeue, text in attempt.why.evidence) == (names("n2"), True, True)

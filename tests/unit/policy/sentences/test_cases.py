@@ -106,8 +106,10 @@ CASES: list[Row] = [
     ),
     (
         "Slurm refuses what slurmd of n2 registers: ",
-        lambda: at_step(Step.VERIFY, verifying().checked("n2")).node("n2", flags=frozenset({"DRAIN", "INVALID_REG"})),
-        lambda: at_step(Step.VERIFY, verifying().checked("n2")),
+        lambda: at_step(CaseStep.VERIFY, verifying().checked("n2")).node(
+            "n2", flags=frozenset({"DRAIN", "INVALID_REG"})
+        ),
+        lambda: at_step(CaseStep.VERIFY, verifying().checked("n2")),
     ),
     ("Waits for Slurm to start jobs on it", lambda: repair.sound(verifying()), lambda: verifying()),
     (

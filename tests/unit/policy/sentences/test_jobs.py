@@ -572,7 +572,7 @@ EVIDENCE: list[Row] = [
         lambda: slurm_drains(launch.over_at_once(a_cluster(), ran_s=60.0), "batch job complete failure"),
     ),
     (
-        "n2: something failed there before it (a TaskProlog, another plugin): its script never began",
+        "n2: something failed there before it (its output, a TaskProlog, another plugin): its script never began",
         lambda: launch.unbegun(launch.ran(a_cluster(), 7, "n2"), "n2"),
         lambda: launch.ran(a_cluster(), 7, "n2").ask(AskKind.BATCH, node="n2", status=1 << 8).then(0.1),
     ),
