@@ -4,6 +4,7 @@ A sign of trouble without proof opens no case: a deep check at the node's next i
 """
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from steward.model.case import Case, CaseStep, Trigger
 from steward.model.events import Level
@@ -24,8 +25,8 @@ from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
     is_hands_off,
     launch_fault,
-    note_users,
     reason_fault,
+    users_each_time,
     with_reason,
 )
 from steward.policy.facts.verdict import (
@@ -252,7 +253,7 @@ def _open_case(node: Node, fault: Fault, draft: Draft) -> None:
 
 def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     """Open the repair of a node that has no open case, and remember it."""
-    note_users(node, draft)
+    _note_users(node, draft)
     case = Case(
         id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
         node=node.name,
@@ -274,6 +275,13 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     draft.next_case += 1
     known = replace(case, old_instance=old_instance(case, draft))
     return draft.cases.keep(attainable(on_probation(known, draft), draft))
+
+
+def _note_users(node: Node, draft: Draft) -> None:
+    """Remember which users may have brought it about, each time, that Slurm took the node out for a job's launch."""
+    users = users_each_time(node, draft)
+    if users and users != draft.nodes.of(node.name).broken_by.keys():
+        draft.nodes.note(node.name, broken_by=MappingProxyType(dict.fromkeys(users, draft.now)))
 
 
 def mark_word(check: str) -> str:

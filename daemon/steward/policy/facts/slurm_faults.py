@@ -1,8 +1,7 @@
 """Faults for which Slurm itself took a node out of service, and what is said about Slurm's other reasons."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
-from types import MappingProxyType
 
 from steward.model.case import Case, Trigger
 from steward.model.health import Advice
@@ -88,15 +87,17 @@ TOLD_WITHIN_S = 3.0
 """Slurm drains the node and requeues its job within a second or two, and tells both times in whole seconds."""
 
 
-def note_users(node: Node, draft: Draft) -> None:
-    """Remember which users may have brought it about, each time, that Slurm took the node out for a job's launch."""
+def users_each_time(node: Node, draft: Draft) -> Set[int]:
+    """Return the users who may have brought it about, each time, that Slurm took the node out for a job's launch.
+
+    `NO_USER` stands for none; empty if nothing shows who it was this time.
+    """
     row = slurms_own(node, draft.want.slurm_user)
     if row is None or row.response is not Response.LAUNCH or node.reason is None:
-        return
+        return frozenset()
     users = {job.user_id for job in draft.seen.jobs.values() if _may_have_failed(job, node, node.reason.at)}
-    known = draft.nodes.of(node.name).broken_by
-    if users and (each_time := users & known.keys() if known else users) != known.keys():
-        draft.nodes.note(node.name, broken_by=MappingProxyType(dict.fromkeys(each_time or (NO_USER,), draft.now)))
+    known = draft.nodes.of(node.name).broken_by.keys()
+    return (users & known or {NO_USER}) if users and known else users
 
 
 def _may_have_failed(job: Job, node: Node, at: float) -> bool:

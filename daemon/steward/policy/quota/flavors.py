@@ -149,7 +149,7 @@ class Flavors:
 
     def without_type(self) -> Mapping[NodeName, int]:
         """Return the nodes of unknown machine type that take jobs and have accelerators, with their number."""
-        # a node whose machine went has no type any more, and nothing for anybody
+        # a node whose machine went has no type any more, and nothing to give
         nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
         there = ((name, node.gres) for name, node in nodes if node.gres and takes_jobs(node))
         found = {name: sum(each.amount for each in gpus_of(gres)) for name, gres in there}

@@ -80,8 +80,8 @@ def test_a_job_without_nodes_reads_that_though_slurm_names_a_limit_that_has_room
 def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "b", 3, "g", "n2")
     assert said(waits(picture, 3, "a", 2), 3).splitlines()[0] == (
-        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; others have that or come first: b has 3 GPUs "
-        "of ml.g6.12xlarge."
+        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; others have that or come first: b has 3 "
+        "GPUs of ml.g6.12xlarge."
     )
 
 
