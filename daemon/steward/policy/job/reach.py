@@ -18,7 +18,7 @@ from steward.policy.job.evidence import Reach
 
 UNSEEN = "a step ran there, and what was wrong was over before it was seen"
 CAUSE_S = 60.0
-"""A step that failed at most this long before its batch script may be why the script ended."""
+"""A step whose srun ended at most this long before its batch script may be why the script ended."""
 
 
 def of_run(job: Job, mem: JobMemory) -> Reach:
@@ -74,8 +74,8 @@ def of_script(job: Job, mem: JobMemory, failed_at: float, exits: Collection[Task
 
 def _may_be_why(step: Attempt, failed_at: float) -> bool:
     """Return whether the failed step may be why the script ended."""
-    at = step.failed_at if step.failed_at is not None else step.at
-    return step.decision is Decision.STOP and at >= failed_at - CAUSE_S
+    # its srun, for which the script waits, ends when it is ruled on
+    return step.decision is Decision.STOP and step.at >= failed_at - CAUSE_S
 
 
 def _told_of(job: Job, mem: JobMemory, draft: Draft) -> list[OptedIn]:

@@ -12,6 +12,7 @@ from steward.model.job import JobState
 from steward.model.job_report import TaskExit
 from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase
+from steward.model.observed import Freshness
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
 from tests.builders.picture import Picture, a_cluster, n, names
@@ -130,6 +131,14 @@ def test_a_step_that_failed_before_its_nodes_fault_was_found_is_why_the_script_e
     assert done(over.then(20)) == []
     assert done(over.then(20).lost("n3")) == GOES_BACK
     assert done(over.then(20).lost("n4")) == []
+
+
+def test_a_step_that_was_held_until_its_deadline_is_why_the_script_ends_when_it_is_let_go() -> None:
+    """slurmctld hung for so long; its srun ended 60 s after its tasks."""
+    held = running().ask(STEP, nodes="n[1-3]", age=90).lost("n2").then(0.1).see(slurm=Freshness.OLD)
+    late = held.after(60.5)
+    assert done(late) == STOPS
+    assert done(asks(settled(late).see(slurm=Freshness.FRESH).marked("n2"), BATCH)) == GOES_BACK
 
 
 def test_a_step_that_nobody_was_asked_about_may_have_been_anywhere() -> None:
