@@ -21,7 +21,8 @@ class ChannelKind(Enum):
 class ChannelRule:
     """The choice of events for a channel, and the rate of its messages. Empty `kinds` (prefixes) or `groups`: all.
 
-    Events with one cause become one message within `window_s`; at most `per_hour` messages are tried within an hour.
+    Events with one cause become one message within `window_s`; at most `per_hour` messages are tried within an hour,
+    and of those about jobs half as many.
     """
 
     name: str

@@ -214,24 +214,35 @@ def _highest(levels: Iterable[Level]) -> Level:
     return max(levels, key=lambda level: level.rank)
 
 
-def _rank(message: Message) -> tuple[bool, int, int]:
-    return (not message.trying, -message.level.rank, message.number)
+def _rank(message: Message) -> tuple[bool, int, bool, int]:
+    return (not message.trying, -message.level.rank, _is_of_job(message), message.number)
+
+
+def _is_of_job(message: Message) -> bool:
+    """Return whether the message is about a job and no error: a user can bring about as many as he likes."""
+    return message.last.job is not None and message.level is not Level.ERROR
+
+
+def _most(message: Message, rule: ChannelRule) -> int:
+    """Return how many tries in an hour leave room for this message: half of them are not for what users bring about."""
+    return max(1, rule.per_hour // 2) if _is_of_job(message) else rule.per_hour
 
 
 def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
     """Return the most important message that may be sent now; None if there is none."""
-    if sum(now < at + HOUR_S for at in state.attempts) >= rule.per_hour:
-        return None
-    return min((one for one in state.queue if one.not_before <= now), key=_rank, default=None)
+    used = sum(now < at + HOUR_S for at in state.attempts)
+    ready = (one for one in state.queue if one.not_before <= now and used < _most(one, rule))
+    return min(ready, key=_rank, default=None)
 
 
 def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None:
     """Return when `due` may return a message without a new event; None if the queue is empty."""
-    if not state.queue:
-        return None
     recent = sorted(at for at in state.attempts if now < at + HOUR_S)
-    free = recent[-rule.per_hour] + HOUR_S if len(recent) >= rule.per_hour else now
-    return max(free, min(one.not_before for one in state.queue))
+
+    def free_at(most: int) -> float:
+        return recent[-most] + HOUR_S if len(recent) >= most else now
+
+    return min((max(free_at(_most(one, rule)), one.not_before) for one in state.queue), default=None)
 
 
 def begun(state: ChannelState, message: Message, now: float) -> ChannelState:

@@ -1,5 +1,6 @@
 """The option in slurmctld's own record of a job."""
 
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -68,6 +69,19 @@ def test_each_job_has_its_own_record_and_an_array_has_one_for_all_its_tasks(tmp_
     jobs = SubmittedJobs(lambda: {"StateSaveLocation": str(tmp_path)})
     found = [jobs.mode(each) for each in (job(127), job(130), job(129, array_job_id=127, array_task=2))]
     assert [mode and mode.text for mode in found] == ["1", None, "1"]
+
+
+def test_the_record_of_an_array_is_read_once_for_all_its_tasks_and_again_when_it_is_another(tmp_path: Path) -> None:
+    """One user's thousand tasks, each with 30 MiB to read, would keep the head from all other jobs' records."""
+    keep(tmp_path, 127, "STEWARD_AUTO_RESUME=1")
+    file, jobs = tmp_path / "hash.7/job.127/environment", SubmittedJobs(lambda: {"StateSaveLocation": str(tmp_path)})
+    task, other = (job(id, array_job_id=127, array_task=id) for id in (128, 129))
+    assert jobs.mode(task) is not None
+    read = file.stat()
+    file.write_bytes(record("PATH=/bin"))
+    assert jobs.mode(other) is None
+    os.utime(file, ns=(read.st_atime_ns, read.st_mtime_ns))
+    assert jobs.mode(other) is not None
 
 
 def test_where_the_record_cannot_be_read_that_is_told_and_slurm_asked_again_where_it_is(tmp_path: Path) -> None:

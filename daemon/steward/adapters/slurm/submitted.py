@@ -6,6 +6,7 @@ NUL. Of all these only our own option is kept.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from steward.model.job import Job
@@ -39,8 +40,8 @@ class SubmittedJobs:
         id = job.array_job_id if job.array_task is not None and job.array_job_id is not None else job.id
         path = self._folder() / f"hash.{id % 10}" / f"job.{id}" / "environment"
         try:
-            with path.open("rb") as file:
-                return mode_in(file.read(MAX_BYTES))
+            seen = path.stat()
+            return _mode_in_file(path, (seen.st_ino, seen.st_mtime_ns))
         except OSError as error:
             self._place = None  # slurmctld may have another folder by now
             raise Retryable(f"cannot read slurmctld's record of job {job.id}: {error.strerror}: {path}") from error
@@ -58,6 +59,14 @@ class SubmittedJobs:
                 raise Retryable("Slurm does not say where it keeps its state (StateSaveLocation)")
             place = self._place = Path(named)
         return place
+
+
+@lru_cache(maxsize=1024)
+def _mode_in_file(path: Path, stamp: tuple[int, int]) -> ResumeMode | None:
+    """Return the option in the record; `stamp` tells one state of the file from another. Raises OSError."""
+    # all tasks of an array have one record, which its user can make as long as he likes
+    with path.open("rb") as file:
+        return mode_in(file.read(MAX_BYTES))
 
 
 def mode_in(record: bytes) -> ResumeMode | None:

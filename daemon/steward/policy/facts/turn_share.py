@@ -1,6 +1,6 @@
 """The share of a turn that one user's jobs may take: each action is a separate command, and all shims wait."""
 
-from steward.model.action import AllowRequeue, CancelReplica, RequeueJob
+from steward.model.action import AllowRequeue, CancelReplica, RequeueJob, SignalJob
 from steward.policy.draft import Draft
 
 AT_ONCE = 16
@@ -8,7 +8,7 @@ AT_ONCE = 16
 SOON_S = 0.1
 
 
-def has_share(kind: type[AllowRequeue | CancelReplica | RequeueJob], uid: int, draft: Draft) -> bool:
+def has_share(kind: type[AllowRequeue | CancelReplica | RequeueJob | SignalJob], uid: int, draft: Draft) -> bool:
     """Return whether this turn has room for such an action about another job of the user; if not, ask for a turn soon.
 
     Use it only for actions that are asked for in each turn until they are done.

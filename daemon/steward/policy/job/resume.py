@@ -376,6 +376,8 @@ def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
     if draft.now < at:
         draft.wake(at)
         return
+    if draft.asked_at(limit_key(job)) is None and not has_share(SignalJob, job.user_id, draft):
+        return
     text = (
         f"its time limit is over in {rules.checkpoint_before_s:g} s or less: it may save its state, and goes on after"
     )

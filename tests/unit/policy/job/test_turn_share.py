@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.action import AllowRequeue, RequeueJob
+from steward.model.action import AllowRequeue, RequeueJob, SignalJob
 from steward.model.ask import AskKind
 from steward.model.job import JobState
 from steward.model.resume_mode import ResumeMode
@@ -86,3 +86,18 @@ def test_no_run_is_given_up_while_it_waits_for_its_share_of_a_turn() -> None:
         for id in asked:
             picture = picture.change_job(id, state=JobState.PENDING, restarts=1, started=None, nodes=frozenset())
     assert asked == set(many)
+
+
+def test_jobs_that_reach_their_time_limit_by_the_hundred_are_told_in_their_users_share_of_each_turn() -> None:
+    picture, mode = a_cluster().resume(checkpoint_signal="USR1"), ResumeMode.parse("1,timeout=1")
+    jobs = dict.fromkeys(range(1, 1 + MANY), USER) | {5000: USER + 1}
+    for id, uid in jobs.items():
+        picture = picture.job(id, on=("n1",), user_id=uid, time_limit_s=700.0).opted_in(id, mode=mode, uid=uid)
+    turns = list[list[int]]()
+    for _ in range(2 * MANY // AT_ONCE):
+        turns.append([int(each.job) for each in picture.plan().actions if isinstance(each, SignalJob)])
+        picture = picture.then(1.0)
+    first = next(turn for turn in turns if turn)
+    assert 5000 in first
+    assert max(map(len, turns)) <= AT_ONCE + 1
+    assert sorted(id for turn in turns for id in turn) == sorted(jobs)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.events import Event, Level
+from steward.model.ids import JobId
 from steward.model.notify import ChannelRule, ChannelState, Message
 from steward.views.notify import (
     MOST_QUEUED,
@@ -152,3 +153,22 @@ def test_an_error_stays_one_whatever_follows_it() -> None:
 def test_a_restart_keeps_what_waits() -> None:
     state = taken(an_event(), an_event(node="n3"))
     assert resumed(state) == state
+
+
+def test_what_users_bring_about_for_their_jobs_takes_half_of_the_hour_and_comes_last() -> None:
+    """One user's jobs would else keep it from an administrator that a node is dead."""
+    state, told = taken(*(an_event("job.budget", node="", job=JobId(id)) for id in range(1, 60))), 0
+    while due(state, RULE, T0) is not None:
+        state, _ = after_first(state)
+        told += 1
+    assert told == RULE.per_hour // 2
+    assert next_due(state, RULE, T0) == T0 + 3600.0
+    state = taken(an_event(), an_event("incident.opened", node="", level=Level.ERROR), state=state)
+    assert next_due(state, RULE, T0) == T0
+    state, first = after_first(state)
+    state, second = after_first(state)
+    assert [first.last.kind, second.last.kind] == ["incident.opened", "node.fault"]
+    assert due(state, RULE, T0) is None
+    later = due(state, RULE, T0 + 3600.0)
+    assert later is not None
+    assert later.last.kind == "job.budget"
