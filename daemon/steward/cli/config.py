@@ -55,7 +55,7 @@ def _compare(settings: Settings, where: Path) -> str:
 @config.command()
 @_FILE
 def show(file: Path | None) -> None:
-    """Print every setting in force, defaults included, as JSON."""
+    """Print every setting of the file, defaults included, as JSON."""
     settings = read_settings(file)
     click.echo(json.dumps({**settings.model_dump(mode="json"), "checks": in_force(settings.checks)}, indent=2))
 

@@ -1,6 +1,6 @@
 """Gather the facts for `steward doctor`. A failed look becomes a line, not an exception."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
+from steward.model.settings import Problem, Settings
 from steward.model.text import PAUSED, REPORT_ONLY
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import belongs_to_slot
@@ -26,9 +27,11 @@ from steward.workflows.doctor import (
     judge_addresses,
     judge_agents,
     judge_dynamic,
+    judge_fit,
     judge_include,
     judge_lent,
     judge_loaded,
+    judge_reread,
     judge_shim,
     judge_slurm,
     judge_topology,
@@ -60,6 +63,12 @@ class Doctor:
     version: str
     file: Path
     """The settings file."""
+    settings: Settings
+    """The settings in force."""
+    reread: Callable[[], Settings]
+    """Returns the settings that the file holds now. Raises SettingsError."""
+    misfits: Callable[[], Sequence[Problem]]
+    """Asks Slurm, and returns the contradictions between it and the settings in force."""
     clock: Clock
     slurm: SlurmPort
     reader_problem: Callable[[], str]
@@ -84,6 +93,7 @@ class Doctor:
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", LOG, self._picture),
             ("settings", "let SlurmUser read the file: owner root, mode 0644 or 0640", self._settings),
+            ("settings", "check that slurmctld runs", self._fit),
             ("mode", "correct repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
@@ -96,6 +106,8 @@ class Doctor:
 
     def _slurm(self) -> list[DoctorLine]:
         said = self.slurm.describe()
+        if self.reader_problem() and not self._hears_slurm():
+            return []  # the library fails as slurmctld does: `_picture` tells that
         if self.reader_problem():
             return [
                 warn("slurm", said, "install the packages that were built for this Slurm, or `make shim` where it is")
@@ -134,7 +146,16 @@ class Doctor:
     def _settings(self) -> list[DoctorLine]:
         if why := settings_problem(self.file):
             return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
-        return [ok("settings", f"{self.file} is changed by root alone")]
+        found = judge_reread(self.file, self.settings, self.reread)
+        return found or [ok("settings", f"{self.file} is in force, and changed by root alone")]
+
+    def _fit(self) -> list[DoctorLine]:
+        return judge_fit(self.misfits()) if self._hears_slurm() else []
+
+    def _hears_slurm(self) -> bool:
+        """Return whether slurmctld answered at the last look."""
+        latest = self.latest()
+        return latest is None or latest.seen.slurm is Freshness.FRESH
 
     def _mode(self) -> list[DoctorLine]:
         if self.rules.ask:

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -16,7 +16,7 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.service import notifier
-from steward.adapters.settings_file import desired
+from steward.adapters.settings_file import desired, load
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
@@ -25,6 +25,7 @@ from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.submitted import SubmittedJobs
+from steward.adapters.slurm.survey import survey
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
@@ -48,7 +49,7 @@ from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import other_parts
 from steward.model.observed import Freshness
-from steward.model.settings import Settings
+from steward.model.settings import Problem, Settings
 from steward.policy.job.options import resume_facts
 from steward.policy.plan import Plans, plan
 from steward.ports import Notifier, ProviderPort, StorePort
@@ -63,6 +64,7 @@ from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
 from steward.workflows.records import BUSY_SHARE, Patience
+from steward.workflows.site_settings import logins_of, misfits
 from steward.workflows.snapshot import Snapshot
 
 BUNDLES = "bundles"
@@ -294,9 +296,18 @@ def _desk(base: _Base) -> NotifyDesk:
     )
 
 
+def _misfits(settings: Settings) -> Sequence[Problem]:
+    """Ask Slurm, and return the contradictions between it and the settings."""
+    site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
+    return misfits(settings, site)
+
+
 def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
     doctor = Doctor(
         file=file,
+        settings=base.settings,
+        reread=lambda: load(file, os.environ),
+        misfits=lambda: _misfits(base.settings),
         version=__version__,
         clock=base.clock,
         slurm=base.slurm,

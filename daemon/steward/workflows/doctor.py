@@ -1,7 +1,7 @@
 """Judge the facts of `steward doctor`. Each line says how one thing is and, if it is not well, what to do."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -10,6 +10,7 @@ from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
 from steward.model.node_names import expand_nodes, fold
 from steward.model.observed import REFUSED_BY_AGENT, AgentDetail, AgentView
+from steward.model.settings import Problem, Settings, SettingsError
 from steward.model.text import printable
 
 _PLACES = "partitions"
@@ -54,6 +55,45 @@ def warn(topic: str, text: str, remedy: str) -> DoctorLine:
 def bad(topic: str, text: str, remedy: str) -> DoctorLine:
     """Return a line for a thing that does not work."""
     return DoctorLine(topic=topic, health=Health.BAD, text=text, remedy=remedy)
+
+
+def judge_reread(file: Path, before: Settings, reread: Callable[[], Settings]) -> list[DoctorLine]:
+    """Judge whether the file still holds the settings that the head started with."""
+    try:
+        changed = list(_changed("", before.model_dump(), reread().model_dump()))
+    except SettingsError as error:
+        problems = "; ".join(map(str, error.problems))
+        text = f"{file} was changed, and stewardd does not start again with it: {problems}"
+        return [bad("settings", text, "correct the file; `steward config check` says when it is well")]
+    if not changed:
+        return []
+    agents = " here, and steward-agent on the nodes" if any(key.startswith(_OF_AGENTS) for key in changed) else ""
+    text = f"{file} was changed since stewardd started; not yet in force: {', '.join(changed)}"
+    return [warn("settings", text, f"`systemctl restart stewardd`{agents}: jobs do not notice")]
+
+
+_OF_AGENTS = ("cluster.", "agent.", "health.", "checks.")
+"""The beginnings of keys that agents read, too."""
+
+
+def _changed(at: str, before: object, now: object) -> Iterator[str]:
+    """Yield the dotted key of each setting that differs; of a list, or a table that one side lacks, its own key."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in sorted(before.keys() | now.keys()):
+            yield from _changed(f"{at}.{key}" if at else str(key), before.get(key), now.get(key))
+    elif before != now:
+        yield at
+
+
+def judge_fit(problems: Sequence[Problem]) -> list[DoctorLine]:
+    """Judge the contradictions between the settings in force and Slurm."""
+    return [warn("settings", *_halves(str(problem))) for problem in problems]
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """Return a problem's finding and remedy."""
+    said, _, remedy = text.partition(": ")
+    return said, remedy
 
 
 def judge_include(line: str, included: bool, why_not_writable: str) -> list[DoctorLine]:

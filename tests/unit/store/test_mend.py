@@ -165,6 +165,29 @@ def test_a_store_that_is_damaged_under_a_running_head_gets_all_of_memory_from_th
     assert [event.kind for _, event in store.events(limit=1)] == ["store.damaged"]
 
 
+@pytest.mark.parametrize("there", ["nothing", "an older copy", "garbage"])
+def test_a_store_that_is_removed_or_replaced_under_a_running_head_gets_all_of_memory_from_the_head(
+    place: Place, there: str
+) -> None:
+    copy = place.file.read_bytes()
+    store = place.open()
+    memory = Memory(noted=NOTES, next_case=9, cluster=CLUSTER)
+    store.commit(memory, [], [])
+    for end in ("", "-wal", "-shm"):
+        place.file.with_name(f"{place.file.name}{end}").unlink(missing_ok=True)
+    if there != "nothing":
+        place.file.write_bytes(copy if there == "an older copy" else b"garbage" * 999)
+
+    store.commit(memory, [], [])
+
+    assert place.open().load() == memory
+    told = place.told[-1]
+    assert (told.kind, told.level) == ("store.replaced", Level.ERROR)
+    assert "stop stewardd first" in told.text
+    store.commit(memory, [], [])
+    assert [event.kind for event in place.told].count("store.replaced") == 1
+
+
 def test_a_store_that_cannot_be_set_aside_is_left_as_it_is(place: Place) -> None:
     DAMAGES["garbage"](place.file)
     place.file.with_name("steward.db.new").mkdir()

@@ -8,6 +8,7 @@ import pytest
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
+from steward.model.settings import Problem, Settings, SettingsError, parse
 from steward.workflows.doctor import (
     DoctorLine,
     Health,
@@ -16,7 +17,9 @@ from steward.workflows.doctor import (
     judge_dynamic,
     judge_include,
     judge_lent,
+    judge_fit,
     judge_loaded,
+    judge_reread,
     judge_shim,
     judge_slurm,
     judge_topology,
@@ -205,3 +208,51 @@ def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_the
     [line] = judge_loaded(views)
     assert line.text == f"jobs on n2 have no shim: {text} (looked at every 60 s)"
     assert "scontrol reconfigure" in line.remedy
+
+
+FILE = Path("/etc/steward/steward.toml")
+
+
+def settings(text: str = "") -> Settings:
+    return parse(f'[agent]\nhead = "head1:6861"\n{text}', source=str(FILE), env={})
+
+
+RUNS_WITH = settings('[repair]\nmode = "act"\n[[notify]]\nname = "ops"\nkind = "webhook"\nurl = "https://a.example/s3cret"')
+
+
+def test_settings_that_the_head_runs_with_are_well() -> None:
+    assert worst(judge_reread(FILE, RUNS_WITH, lambda: RUNS_WITH)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('[repair]\nmode = "report"', "repair.mode"),
+        ('[[groups]]\nname = "gpu"\nnodes = "n1"\nprovider = "static"\n[provider.static]', "groups"),
+        ("[checks.disk]\nfull_percent = 80", "checks.disk"),
+        ('[[notify]]\nname = "ops"\nkind = "webhook"\nurl = "https://a.example/other"', "notify"),
+    ],
+)
+def test_a_setting_that_was_changed_since_the_start_is_named_with_what_puts_it_in_force(text: str, key: str) -> None:
+    [line] = judge_reread(FILE, RUNS_WITH, lambda: settings(text))
+    assert (line.health, "s3cret" in line.text, "other" in line.text) == (Health.WARN, False, False)
+    assert key in line.text
+    assert "`systemctl restart stewardd`" in line.remedy
+    assert ("steward-agent" in line.remedy) is key.startswith("checks")
+
+
+def test_a_file_with_which_the_head_would_not_start_again_is_told() -> None:
+    def reread() -> Settings:
+        raise SettingsError(str(FILE), [Problem(key="repair.mode", text='repair.mode = "Act": use "act"')])
+
+    [line] = judge_reread(FILE, RUNS_WITH, reread)
+    assert line.health is Health.BAD
+    assert 'repair.mode = "Act"' in line.text
+    assert "does not start again" in line.text
+
+
+def test_settings_that_do_not_fit_slurm_are_told_with_their_remedies() -> None:
+    found = judge_fit([Problem.of("groups[0].nodes", "n4", "nodes that Slurm has (`sinfo -N` lists them)")])
+    assert [(line.health, line.text) for line in found] == [(Health.WARN, 'groups[0].nodes = "n4"')]
+    assert "nodes that Slurm has" in found[0].remedy
+    assert judge_fit([]) == []

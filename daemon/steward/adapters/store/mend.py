@@ -80,6 +80,29 @@ class Mender:
 
     def __init__(self, file: Path, tell: Callable[[Event], None], now: Callable[[], float] = time.time) -> None:
         self._file, self._tell, self._now = file, tell, now
+        self._used: tuple[int, int] | None = None
+
+    def note_used(self) -> None:
+        """Note that the file that has the name now is the one in use."""
+        self._used = _identity(self._file)
+
+    def is_used(self) -> bool:
+        """Return whether the name still has the file in use, and not another one or none."""
+        return self._used is not None and self._used == _identity(self._file)
+
+    def begin_again(self) -> None:
+        """Make the file that has the name now ready for use, and tell that it is another one.
+
+        Raises Permanent or Retryable if it cannot be used.
+        """
+        self.look()
+        open_engine(sqlite_url(self._file)).dispose()
+        self.note_used()
+        text = (
+            f"{self._file} was removed or replaced while stewardd ran; all that is decided on was written into the file "
+            "that is there now, events and reports of the old one are gone. To use a copy, stop stewardd first"
+        )
+        self._tell(Event(at=self._now(), kind="store.replaced", level=Level.ERROR, text=text))
 
     def look(self) -> None:
         """Repair the file, before it is opened, if it is damaged. Raises Permanent if that fails."""
@@ -105,6 +128,15 @@ class Mender:
     def set_aside_at(self) -> float:
         """Return when a file was last set aside, in Unix seconds; 0 if no such file is beside the database."""
         return max(map(_time_in_name, _set_aside_before(self._file)), default=0.0)
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Return the device and inode of the file; None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _set_aside_before(file: Path) -> list[Path]:

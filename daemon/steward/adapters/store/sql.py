@@ -53,6 +53,8 @@ class SqlStore:
         self._now = now
         self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
         self._mender, self._mended = mender, 0
+        if mender is not None:
+            mender.note_used()
         self._writing = threading.RLock()
         self._stored: Memory | None = None
         self._prune_at = self._prune_used_at = now()
@@ -67,6 +69,7 @@ class SqlStore:
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         with self._writing:
+            self._follow_file()
             now = self._now()
             stored, self._stored = self._stored, None  # unknown until the commit has succeeded
             with self._transaction(writes=True) as connection:
@@ -154,12 +157,21 @@ class SqlStore:
         except SQLAlchemyError as error:
             raise Retryable(f"database {_shown(self._engine)}: {error}") from error
 
+    def _follow_file(self) -> None:
+        """Go on in the file that has our file's name, if ours was removed or replaced; it then gets all of memory."""
+        # SQLite itself would write into the removed file without an error, and the next head would know nothing
+        if self._mender is not None and not self._mender.is_used():
+            self._engine.dispose()
+            self._stored = None
+            self._mender.begin_again()
+
     def _mend(self, mender: Mender, problem: str, mended: int) -> None:
         """Repair the database, once if several threads find it damaged. A later commit writes all of memory again."""
         with self._writing:
             if self._mended == mended:
                 self._engine.dispose()
                 mender.mend(problem, is_remembered=True)
+                mender.note_used()
                 self._mended, self._stored = mended + 1, None
 
 
