@@ -226,7 +226,9 @@ def with_defaults_of_ours(picture: Picture) -> Picture:
     accounting = picture.seen.accounting
     assert accounting is not None
     every = tuple(
-        replace(each, qos=frozenset({f"stw-{each.account}-g", f"stw-{each.account}-b"}), default_qos=f"stw-{each.account}-g")
+        replace(
+            each, qos=frozenset({f"stw-{each.account}-g", f"stw-{each.account}-b"}), default_qos=f"stw-{each.account}-g"
+        )
         for each in accounting.associations
     )
     return picture.see(accounting=replace(accounting, associations=every))

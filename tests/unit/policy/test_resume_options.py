@@ -15,7 +15,7 @@ from steward.model.resume import Decision
 from steward.model.resume_policy import ResumeDefault, ResumePolicy
 from steward.policy.job.options import resume_facts
 from tests.builders.failures import a_sign
-from tests.builders.picture import T0, USER, Picture, a_cluster, n, names
+from tests.builders.picture import T0, USER, Picture, a_cluster, action_types, n, names
 from tests.builders.resumed import THREE, J, failed, memory, mode, opted, rules, wishes
 
 DAY_S = 86_400.0
@@ -23,7 +23,7 @@ DAY_S = 86_400.0
 
 def test_any_requeues_a_script_that_failed_on_good_nodes_after_they_were_checked() -> None:
     fresh = opted("any:1").ask(AskKind.BATCH, mode=mode("any:1"))
-    assert [type(action) for action in fresh.plan().actions] == [CheckNow]
+    assert action_types(fresh.plan()) == [CheckNow]
     (requeue,) = wishes(failed("any:1"), RequeueJob)
     assert isinstance(requeue, RequeueJob)
     assert requeue.exclude == frozenset()
@@ -47,7 +47,7 @@ def test_any_has_no_job_requeued_for_a_step_that_failed_on_good_nodes(ask: dict[
 
 def test_a_script_that_slurm_lost_before_it_began_is_brought_back_and_its_node_not_blamed() -> None:
     picture = failed("1", script_gone=True, status=2 << 8)
-    assert [type(a) for a in picture.plan().actions] == [RequeueJob]
+    assert action_types(picture.plan()) == [RequeueJob]
     (attempt,) = memory(picture).attempts
     assert (attempt.culprits, attempt.why.evidence[0]) == (
         frozenset(),
@@ -60,7 +60,7 @@ def test_a_failure_whose_log_speaks_for_the_machines_is_looked_at_twice() -> Non
     first = failed("1", signs=(sign,))
     assert first.plan().actions == ()
     again = first.then(6.0)
-    assert [type(action) for action in again.plan().actions] == [CheckNow]
+    assert action_types(again.plan()) == [CheckNow]
     (answer,) = wishes(again.then(0.1).checked(*THREE), AnswerAsk)
     assert isinstance(answer, AnswerAsk)
     assert answer.answer is Answer.STOP
@@ -401,7 +401,7 @@ def test_a_resumed_run_whose_devices_slurm_forgot_is_brought_back_and_no_node_is
     again = (
         resumed.ask(AskKind.BATCH, mode=mode("1"), restart=1, signs=(GRES,), status=1 << 8).then(0.1).checked(*THREE)
     )
-    assert [type(a) for a in again.plan().actions] == [RequeueJob]
+    assert action_types(again.plan()) == [RequeueJob]
     attempt = memory(again).attempts[-1]
     assert (attempt.culprits, attempt.why.evidence[0]) == (
         frozenset(),
