@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from steward.model.agent_action import Action
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.desired import Desired
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
@@ -18,6 +19,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
 from steward.model.witness import Witness, WitnessSeen
 from steward.policy.plan import plan
+from steward.workflows.effects import Lane, row_of
 from tests.builders.want import a_want, acts, but
 
 T0 = 1_700_000_000.0
@@ -204,3 +206,8 @@ def an_agent(name: NodeName) -> AgentView:
 
 def an_instance(name: NodeName) -> Instance:
     return Instance(id=InstanceId(f"i-{name}"), node=name, state=InstanceState.RUNNING, launched=T0 - 20_000)
+
+
+def action_types(plan: Plan) -> list[type[Action]]:
+    """The types of a plan's actions, but for comments: no decision rests on those."""
+    return [type(action) for action in plan.actions if row_of(action).lane is not Lane.COMMENTS]

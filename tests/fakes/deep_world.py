@@ -90,8 +90,7 @@ class DeepWorld(World):
         return DeepReport(run=job.partition.removeprefix(DEEP_PREFIX), node=node, measures=measures, is_done=is_done)
 
     def apply(self, action: Action) -> str:
-        is_deaf = self.now < max(self.slurm_hangs_until, self.slurm_writes_fail_until)
-        if isinstance(action, ReserveNodes | SubmitDeep | ReleaseNodes) and is_deaf:
+        if self.is_deaf_to(action):
             return "slurmctld does not answer"
         match action:
             case ReserveNodes():

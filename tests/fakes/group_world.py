@@ -98,8 +98,7 @@ class GroupWorld(World):
         return replace(partition, nodes=nodes)
 
     def apply(self, action: Action) -> str:
-        is_write = isinstance(action, SetGate | ForgetNode | SignalJob)
-        if self.now < self.slurm_hangs_until and is_write:
+        if self.is_deaf_to(action):
             return "slurmctld does not answer"
         match action:
             case LaunchInstance():

@@ -30,13 +30,8 @@ from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView, Freshness, Observed
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
+from steward.workflows.effects import Door, row_of
 from tests.fakes.world_cluster import Cluster
-
-_IN_SLURM = (
-    *(DrainNode, DownNode, ReturnNode, AllowRequeue, RequeueJob, NudgeJob, CommentJob),
-    *(ExtendLimit, SetNice, DelayTasks, KeepNodes, FreeNodes),
-)
-"""What a slurmctld that does not answer does not do."""
 
 
 @dataclass(slots=True)
@@ -90,12 +85,17 @@ class World(Cluster):
     def partitions(self) -> dict[str, Partition]:
         return {}
 
+    def is_deaf_to(self, action: Action) -> bool:
+        """Whether a slurmctld that does not answer would have to do it."""
+        hangs = self.now < max(self.slurm_hangs_until, self.slurm_writes_fail_until)
+        return hangs and row_of(action).door is Door.SLURM
+
     # The ports
 
     def apply(self, action: Action) -> str:
         """Do it; the error as a port would raise it, or empty."""
         slurm, now = self.slurm, self.now
-        if now < max(self.slurm_hangs_until, self.slurm_writes_fail_until) and isinstance(action, _IN_SLURM):
+        if self.is_deaf_to(action):
             return "retry: slurmctld does not answer"
         match action:
             case DrainNode():

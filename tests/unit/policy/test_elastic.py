@@ -20,7 +20,7 @@ from steward.policy.elastic.replicas import FIT_S
 from steward.policy.facts.turn_share import AT_ONCE
 from steward.policy.job.exclude import is_short_without
 from steward.views.explain_group import run_lines
-from tests.builders.picture import USER, a_cluster, n
+from tests.builders.picture import USER, a_cluster, action_types, n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
 
 
@@ -199,7 +199,7 @@ def test_it_grows_only_where_slurm_finds_what_its_base_asks_for(missing: str, gr
     fit = Fit(state=FitState.LATER, at=world.now, missing=missing)
     world.picture = world.picture.see(fits={question: fit})
     plan = world.picture.plan()
-    assert [type(action) for action in plan.actions] == ([SubmitReplica] if grows else [])
+    assert action_types(plan) == ([SubmitReplica] if grows else [])
     told = [event.text for event in plan.events if event.kind == "elastic.unfit"]
     assert [MISSING[missing] in text for text in told] == ([] if grows else [True])
 

@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -42,20 +42,12 @@ _ORDERED = Why.heard("an order of the head")
 
 def order_frames(order: AgentAction | AgentsAction) -> list[Frame]:
     """Return the frames of an action for agents. Raises Permanent for one that no agent would accept."""
-    here = NodeName("")
-    match order:
-        case LetGo():
-            let_go_of(frame := _LET_GO.write(order), here)
-        case CollectStacks():
-            stacks_of(frame := _STACKS.write(order), here)
-        case MendNode():
-            mend_of(frame := _MEND.write(order), here)
-        case ResizeRun() | SubmitReplica():
-            elastic_order_of(frame := elastic_order_frame(order), here)
-        case SetUpNode():
-            return _set_up_frames(order)
-        case _:
-            raise Permanent(f"{type(order).__name__} is not an order for an agent")
+    if isinstance(order, SetUpNode):
+        return _set_up_frames(order)
+    if (form := _FORMS.get(type(order))) is None:
+        raise Permanent(f"{type(order).__name__} is not an order for an agent")
+    frame = form.write(order)
+    form.read(frame, NodeName(""))
     return [frame]
 
 
@@ -78,6 +70,24 @@ def mend_of(frame: Frame, node: NodeName) -> MendNode:
     if not fits(order.rung, order.target):
         raise Malformed(f"{order.rung.value} of {order.target!r} is not an order for an agent")
     return order
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderForm:
+    """The frame of one type of order, and what the agent makes of it."""
+
+    write: Callable[[Any], Frame]
+    read: Callable[[Frame, NodeName], AgentAction | AgentsAction]
+
+
+_FORMS: Mapping[type, _OrderForm] = {
+    LetGo: _OrderForm(_LET_GO.write, let_go_of),
+    CollectStacks: _OrderForm(_STACKS.write, stacks_of),
+    MendNode: _OrderForm(_MEND.write, mend_of),
+    ResizeRun: _OrderForm(elastic_order_frame, elastic_order_of),
+    SubmitReplica: _OrderForm(elastic_order_frame, elastic_order_of),
+}
+"""Each type of order but SetUpNode, which may take several frames."""
 
 
 def mended_frame(report: MendReport) -> Frame:

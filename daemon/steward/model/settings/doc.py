@@ -24,8 +24,8 @@ One TOML file for the head, the agents and the `steward` command: `/etc/steward/
 
 `steward config check` reads the file as the daemons do and names each wrong key with its value and a remedy: an
 unknown key, a value out of range, or keys that cannot work together. `steward config show` prints
-every setting of the file, defaults included. The daemons read the file when they start: `steward doctor` names the settings
-that were changed since.
+every setting of the file, defaults included. The daemons read the file when they start: `steward doctor` names the
+settings that were changed since.
 """
 
 _LISTS = (("groups",), ("notify",), ("machine_types",), ("resume", "default"))

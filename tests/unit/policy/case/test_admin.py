@@ -11,7 +11,7 @@ from steward.model.ids import BootId, InstanceId
 from steward.model.node import NodeBase
 from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause, resume_actions
-from tests.builders.picture import Picture, a_cluster
+from tests.builders.picture import Picture, a_cluster, action_types
 
 
 def steps(picture: Picture) -> list[tuple[Trigger, CaseStep]]:
@@ -112,7 +112,7 @@ def test_a_reboot_that_slurmctld_wrote_after_is_still_the_admins_command() -> No
         a_cluster().down("n2", "Action:Reboot : Not responding"),
         a_cluster().drained("n2", "Action:Reboot"),
     ):
-        assert RebootInstance in [type(action) for action in picture.plan().actions]
+        assert RebootInstance in action_types(picture.plan())
 
 
 @pytest.mark.parametrize(

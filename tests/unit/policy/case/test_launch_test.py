@@ -23,7 +23,7 @@ from steward.model.job import JobState
 from steward.model.node import Reason
 from steward.views.explain import explain_node
 from tests.builders.deep import reserved
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import Picture, a_cluster, action_types, n
 from tests.builders.slurm_drains import slurm_drains
 
 PROLOG = "Prolog error"
@@ -43,7 +43,7 @@ def the_test(picture: Picture) -> DeepRun:
 
 
 def kinds(picture: Picture) -> list[type]:
-    return [type(action) for action in picture.plan().actions]
+    return action_types(picture.plan())
 
 
 def checked(picture: Picture) -> Picture:

@@ -15,11 +15,11 @@ from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import AgentView, Freshness
 from steward.model.witness import Witness
-from tests.builders.picture import T0, Picture, a_cluster, changed, n
+from tests.builders.picture import T0, Picture, a_cluster, action_types, changed, n
 
 
 def kinds(picture: Picture) -> list[type[Action]]:
-    return [type(action) for action in picture.plan().actions]
+    return action_types(picture.plan())
 
 
 GIVEN_UP = Reason(text="Not responding", user="slurm", at=T0)

@@ -12,7 +12,7 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import Freshness
 from steward.policy.case.steps import mark_of
-from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
+from tests.builders.picture import T0, Picture, a_cluster, action_types, an_agent, n
 
 NEW = InstanceId("i-new")
 
@@ -51,8 +51,8 @@ def back(picture: Picture) -> Picture:
 
 def test_the_old_instance_is_gone_before_a_new_one_is_launched() -> None:
     picture = a_cluster().lost("n2").then().marked("n2")
-    assert [type(action) for action in picture.plan().actions] == [TerminateInstance]
-    assert [type(action) for action in launching().plan().actions] == [LaunchInstance]
+    assert action_types(picture.plan()) == [TerminateInstance]
+    assert action_types(launching().plan()) == [LaunchInstance]
 
 
 def test_nothing_is_launched_on_a_list_of_instances_older_than_the_case() -> None:
@@ -64,7 +64,7 @@ def test_an_old_instance_that_the_list_did_not_show_yet_is_terminated_when_it_do
     whole = a_cluster()
     picture = whole.see(instances={}).lost("n2").then().marked("n2").then(1)
     shown = picture.see(instances=whole.seen.instances)
-    assert [type(action) for action in shown.plan().actions] == [TerminateInstance]
+    assert action_types(shown.plan()) == [TerminateInstance]
 
 
 def test_the_node_comes_back_under_its_name_with_a_new_instance() -> None:
@@ -181,7 +181,7 @@ def test_nothing_is_launched_while_the_provider_cannot_be_read() -> None:
 
 def test_a_fault_that_a_reboot_may_cure_reboots_and_only_then_replaces() -> None:
     picture = a_cluster().failing("n2", advice=Advice.REBOOT).then().marked("n2")
-    assert [type(action) for action in picture.plan().actions] == [RebootInstance]
+    assert action_types(picture.plan()) == [RebootInstance]
     case = case_of(picture.repair(launch_timeout_s=100).wait(100))
     assert (case.step, case.rung, case.launches) == (CaseStep.LAUNCH, Advice.REPLACE, 1)
 
@@ -213,14 +213,14 @@ def test_a_node_whose_drain_went_with_its_power_was_given_back_by_nobody_and_is_
     assert action.mark == mark_of(case_of(off))
     signed = off.then(1).node("n2", flags=frozenset({"CLOUD", "DRAIN", flag}), reason=Reason(text=str(action.mark)))
     wanted = [LaunchInstance] if flag == "POWERED_DOWN" else []  # else it would be refused, and refusals are counted
-    assert [type(action) for action in signed.plan().actions] == wanted
+    assert action_types(signed.plan()) == wanted
 
 
 def test_a_lost_node_that_is_only_down_is_drained_before_it_is_powered_up() -> None:
     down = launching()
     off = down.node("n2", flags=frozenset({"CLOUD", "POWERED_DOWN"}))
     assert down.seen.nodes[n("n2")].is_down
-    assert [type(action) for action in off.plan().actions] == [DrainNode]
+    assert action_types(off.plan()) == [DrainNode]
 
 
 def test_a_person_who_gives_the_node_back_ends_the_case() -> None:

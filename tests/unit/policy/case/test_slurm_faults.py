@@ -12,7 +12,7 @@ from steward.model.ids import CaseId
 from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.views.explain import explain_node
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import Picture, a_cluster, action_types, n
 from tests.builders.slurm_drains import slurm_drains
 
 KILL = "Kill task failed (JobId=7 StepId=0)"
@@ -24,7 +24,7 @@ def cases(picture: Picture) -> list[Case]:
 
 
 def kinds(picture: Picture) -> list[type]:
-    return [type(action) for action in picture.plan().actions]
+    return action_types(picture.plan())
 
 
 def events(picture: Picture, kind: str) -> list[str]:

@@ -9,7 +9,7 @@ from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepSta
 from steward.model.slot import Hitch, SlotStep
 from tests.builders.capacity import NODE, a_slot_at, slot, with_group, with_slot
 from tests.builders.deep import a_run, done, reserved, with_run
-from tests.builders.picture import T0, Picture, n, names
+from tests.builders.picture import T0, Picture, action_types, n, names
 
 TOKEN = "abcdef012345-1-0"
 STRESS = frozenset({DeepKind.STRESS})
@@ -26,7 +26,7 @@ def given_back(picture: Picture) -> Picture:
 
 
 def kinds(picture: Picture) -> list[type]:
-    return [type(action) for action in picture.plan().actions]
+    return action_types(picture.plan())
 
 
 def test_its_node_is_reserved_while_it_is_still_held() -> None:
@@ -34,7 +34,7 @@ def test_its_node_is_reserved_while_it_is_still_held() -> None:
 
     (run,) = decided.memory.deeps.values()
     assert (run.cause, run.waiter, run.kinds, run.nodes) == (DeepCause.ON_START, TOKEN, STRESS, names(NODE))
-    assert [type(action) for action in decided.actions] == [ReserveNodes]
+    assert action_types(decided) == [ReserveNodes]
     assert decided.memory.slots[n(NODE)].step is SlotStep.RETURN
 
 

@@ -25,7 +25,7 @@ from tests.builders.gates import (
     shown,
     then,
 )
-from tests.builders.picture import n
+from tests.builders.picture import action_types, n
 
 
 def test_a_partition_is_closed_while_its_group_waits_for_its_minimum() -> None:
@@ -209,7 +209,7 @@ def test_a_partition_that_goes_with_our_file_is_not_set_besides() -> None:
     ours = shown(then(head(dev(SERVING), state=None, owned=False)), UP)
     plan = decide(regrouped(ours))
 
-    assert [type(action) for action in plan.actions] == [WritePartitions]
+    assert action_types(plan) == [WritePartitions]
     assert "dev" in plan.memory.gates
     assert "dev" not in decide(shown(then(regrouped(ours)), None)).memory.gates
 

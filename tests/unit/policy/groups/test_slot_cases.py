@@ -26,7 +26,7 @@ from tests.builders.capacity import (
     with_group,
     with_slot,
 )
-from tests.builders.picture import T0, Picture, n
+from tests.builders.picture import T0, Picture, action_types, n
 
 ORPHAN = Instance(id=InstanceId("i-9"), node=n("workers-9"), state=InstanceState.RUNNING, token="abcdef012345-9-0")
 
@@ -94,15 +94,15 @@ def test_a_repair_launches_what_the_group_is_made_of() -> None:
 
 def test_a_repair_runs_the_scripts_before_it_asks_for_checks() -> None:
     picture = with_group(repaired(a_slot_at(SlotStep.SERVING), CaseStep.VERIFY), lifecycle=SCRIPTS)
-    assert [type(action) for action in picture.plan().actions] == [SetUpNode]
+    assert action_types(picture.plan()) == [SetUpNode]
     done = reported(picture, "c1-0-0-0", SetupState.SUCCEEDED)
-    assert [type(action) for action in done.plan().actions] == [CheckNow]
+    assert action_types(done.plan()) == [CheckNow]
     assert cases(reported(picture, "c1-0-0-0", SetupState.FAILED)) == [CaseStep.LAUNCH]
 
 
 def test_a_reboot_runs_no_scripts() -> None:
     picture = with_group(repaired(a_slot_at(SlotStep.SERVING), CaseStep.VERIFY, rung=Advice.REBOOT), lifecycle=SCRIPTS)
-    assert SetUpNode not in [type(action) for action in picture.plan().actions]
+    assert SetUpNode not in action_types(picture.plan())
 
 
 def test_a_slot_keeps_the_machine_that_a_repair_made() -> None:
@@ -117,7 +117,7 @@ def test_a_slot_that_leaves_ends_its_nodes_repair_and_the_machine_that_was_made_
     assert cases(left) == [CaseStep.CLOSED]
     ended = left.down(NODE, "steward:scale:leave:abcdef012345").then()
     assert slot(ended, NODE).step is SlotStep.END
-    assert TerminateInstance in [type(a) for a in left.down(NODE, "steward:scale:leave:abcdef012345").plan().actions]
+    assert TerminateInstance in action_types(left.down(NODE, "steward:scale:leave:abcdef012345").plan())
 
 
 def test_a_list_that_misses_a_machine_whose_agent_speaks_takes_nothing_from_a_group() -> None:

@@ -11,7 +11,7 @@ from steward.model.setting_types import RepairMode
 from steward.model.witness import Witness
 from steward.policy.controls import pause, resume_actions
 from steward.views.explain import explain_node
-from tests.builders.picture import T0, Picture, a_cluster, n
+from tests.builders.picture import T0, Picture, a_cluster, action_types, n
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
 
@@ -129,7 +129,7 @@ def test_jobs_that_do_not_leave_the_node_within_a_day_are_left_to_a_person(sever
 
 def test_a_degraded_node_drains_and_waits_for_its_jobs() -> None:
     busy = a_cluster().job(on=("n2",), is_batch=True).failing("n2", Severity.DEGRADED, check="disk", event=False)
-    assert [type(action) for action in busy.plan().actions] == [DrainNode]
+    assert action_types(busy.plan()) == [DrainNode]
 
 
 def test_a_check_set_to_report_touches_nothing() -> None:

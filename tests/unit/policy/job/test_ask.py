@@ -17,7 +17,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.controls import pause
-from tests.builders.picture import T0, Picture, a_cluster, names
+from tests.builders.picture import T0, Picture, a_cluster, action_types, names
 
 STEP, BATCH = AskKind.STEP, AskKind.BATCH
 
@@ -80,7 +80,7 @@ def test_an_output_that_is_still_read_is_waited_for_as_long_as_for_checks() -> N
     assert answers(whole) == [(Answer.STOP, frozenset())]
     assert "resume.user_error" in str(whole.plan().events)
     late = picture.after(2.0)
-    assert [type(action) for action in late.plan().actions] == [RequeueJob], "nothing is waited for without end"
+    assert action_types(late.plan()) == [RequeueJob], "nothing is waited for without end"
 
 
 def test_what_the_output_says_is_not_waited_for_where_a_node_is_the_cause() -> None:
@@ -106,7 +106,7 @@ def test_a_head_that_just_began_waits_for_the_agents_it_knew_before_it_calls_a_f
 
 def test_a_failure_seen_before_the_frozen_node_is_not_called_the_users() -> None:
     picture = asked().then(0.1).checked("n1", "n3").after(3).lost("n2")
-    assert [type(a) for a in picture.plan().actions] == [DownNode]
+    assert action_types(picture.plan()) == [DownNode]
     assert answers(excised(picture)) == [(Answer.RETRY, names("n2"))]
 
 
@@ -115,7 +115,7 @@ def test_a_failure_while_both_services_of_a_node_are_restarted_is_its_own() -> N
     silent = asked().agent_lost("n2").node("n2", responding=False).then(0.1).checked("n1", "n3")
     restarted = silent.agent("n2", leaves=True).witnessed("n2", Witness.REFUSED)
     assert answers(restarted.after(10)) == [(Answer.STOP, frozenset())]
-    assert [type(a) for a in silent.agent("n2", fell_silent=True).after(10).plan().actions] == [DownNode]
+    assert action_types(silent.agent("n2", fell_silent=True).after(10).plan()) == [DownNode]
 
 
 def test_a_dead_node_is_out_before_the_step_is_tried_again() -> None:
@@ -189,7 +189,7 @@ def test_an_old_fault_does_not_excuse_a_much_later_failure() -> None:
 def test_an_xid_within_the_window_is_evidence_even_where_checks_only_report() -> None:
     picture = asked(BATCH).failing("n2", check="gpu")
     picture = replace(picture, want=replace(picture.want, modes={"gpu": "report"}))
-    assert [type(a) for a in picture.plan().actions] == [RequeueJob]
+    assert action_types(picture.plan()) == [RequeueJob]
 
 
 @pytest.mark.parametrize("ago", [601, 5000])

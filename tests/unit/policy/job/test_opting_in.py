@@ -9,7 +9,7 @@ from steward.model.job import JobState
 from steward.model.resume_mode import ResumeMode
 from steward.views.explain import explain_job
 from tests.builders.failures import an_exit
-from tests.builders.picture import ON, Picture, a_cluster, names
+from tests.builders.picture import ON, Picture, a_cluster, action_types, names
 
 J = JobId(7)
 THREE = ("n1", "n2", "n3")
@@ -33,7 +33,7 @@ def test_another_users_word_about_a_job_is_worth_nothing() -> None:
 def test_a_job_without_the_option_is_never_touched() -> None:
     picture = a_cluster().job().then().ask(AskKind.BATCH, mode=ResumeMode.parse("0")).lost("n2")
     assert answers(picture) == [Answer.STOP]
-    assert [type(a) for a in picture.plan().actions] == [DownNode, AnswerAsk]
+    assert action_types(picture.plan()) == [DownNode, AnswerAsk]
 
 
 def test_a_job_that_switched_the_option_off_is_never_touched() -> None:
@@ -48,7 +48,7 @@ def test_a_word_about_a_job_of_somebody_else_is_worth_nothing() -> None:
 
 def test_requeue_is_switched_on_for_a_job_that_opted_in() -> None:
     picture = a_cluster().job(requeue=False).opted_in()
-    assert [type(a) for a in picture.plan().actions] == [AllowRequeue]
+    assert action_types(picture.plan()) == [AllowRequeue]
     assert picture.then(30).plan().actions == ()
 
 
@@ -63,7 +63,7 @@ def test_requeue_stays_off_where_the_user_said_so_and_not_only_the_site(
     mode: ResumeMode, sites: bool | None, allowed: bool
 ) -> None:
     picture = a_cluster().job(requeue=False).opted_in(mode=mode).see(job_requeue=sites)
-    assert [type(a) for a in picture.plan().actions] == ([AllowRequeue] if allowed else [])
+    assert action_types(picture.plan()) == ([AllowRequeue] if allowed else [])
     assert ("the job is not requeued" in explained(picture.then())) is not allowed
     lost = picture.then().see(job_requeue=True).change_job(requeue=allowed).lost("n2").then().marked("n2")
     over = lost.change_job(state=JobState.NODE_FAIL, ended=lost.now, requeue=allowed).then()
