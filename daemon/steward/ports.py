@@ -57,8 +57,11 @@ class SlurmPort(Protocol):
         Raises Retryable if no readable answer comes; an empty answer is believed.
         """
 
-    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
-        """Drain each node with its mark as reason. Raises Stale rather than overwrite a reason that is not ours."""
+    def drain(self, marks: Mapping[NodeName, Mark], cleared: Collection[NodeName] = ()) -> None:
+        """Drain each node with its mark as reason. Raises Stale rather than overwrite a reason that is not ours.
+
+        Of the nodes `cleared`, which bore our mark, a drain without a reason is ours, too.
+        """
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
         """Drain each node, then set it DOWN, so that no node can come back by itself. Raises Stale as `drain` does."""

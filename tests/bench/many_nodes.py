@@ -52,9 +52,9 @@ class CountedSlurm(FakeSlurm):
         with self._command("read partitions"):
             return FakeSlurm.partitions(self)
 
-    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
+    def drain(self, marks: Mapping[NodeName, Mark], cleared: Collection[NodeName] = ()) -> None:
         with self._command("drain"):
-            FakeSlurm.drain(self, marks)
+            FakeSlurm.drain(self, marks, cleared)
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
         with self._command("down"):

@@ -102,8 +102,8 @@ class SlurmOfWorld(SlurmPort):
     def reservations(self) -> Mapping[str, Reservation]:
         return self._read(self.world.reservations)
 
-    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
-        wanted = self._may_take_out(marks)
+    def drain(self, marks: Mapping[NodeName, Mark], cleared: Collection[NodeName] = ()) -> None:
+        wanted = self._may_take_out(marks, cleared)
         self._write(lambda: [self.world.slurm.drain(name, marks[name]) for name in wanted])
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
@@ -160,9 +160,9 @@ class SlurmOfWorld(SlurmPort):
 
     # What can be wrong
 
-    def _may_take_out(self, nodes: Iterable[NodeName]) -> list[NodeName]:
+    def _may_take_out(self, nodes: Iterable[NodeName], cleared: Collection[NodeName] = ()) -> list[NodeName]:
         wanted = sorted(set(nodes))
-        rules.may_take_out(self.nodes(), wanted)
+        rules.may_take_out(self.nodes(), wanted, cleared)
         return wanted
 
     def _read(self, read: Callable[[], Mapping[K, V]]) -> Mapping[K, V]:

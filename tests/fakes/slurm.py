@@ -58,8 +58,8 @@ class FakeSlurm(FakeCluster, SlurmPort):
         self._answer()
         return narrow.of_jobs(dict(self.job_table), only, on)
 
-    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
-        rules.may_take_out(self.nodes(), sorted(marks))
+    def drain(self, marks: Mapping[NodeName, Mark], cleared: Collection[NodeName] = ()) -> None:
+        rules.may_take_out(self.nodes(), sorted(marks), cleared)
         for name, mark in marks.items():
             self.set_reason(name, str(mark), user="steward", flags={"DRAIN"})
 

@@ -16,10 +16,14 @@ from steward.model.mark import Mark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainNode(Action):
-    """Drain a node, with Steward's mark as reason."""
+    """Drain a node, with Steward's mark as reason.
+
+    `was_marked`: the node bore the mark before, and Slurm cleared it.
+    """
 
     node: NodeName
     mark: Mark
+    was_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

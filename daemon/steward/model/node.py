@@ -135,7 +135,12 @@ class Node:
         A dynamic node may register itself drained, and the drain of a cloud node may outlive its reason (a power-up of
         Slurm 22.05 clears the reason).
         """
-        return self.reason is None and "DRAIN" in self.flags and bool(self.flags & {"DYNAMIC_NORM", "CLOUD"})
+        return self.has_lost_reason and bool(self.flags & {"DYNAMIC_NORM", "CLOUD"})
+
+    @property
+    def has_lost_reason(self) -> bool:
+        """Return whether the node is drained without a reason: by Slurm, or by slurm.conf."""
+        return self.reason is None and "DRAIN" in self.flags
 
     @property
     def is_foreign(self) -> bool:

@@ -353,7 +353,7 @@ def _in_slurm(do: Do, *, nodes: OfAction = _barrier, reads: Reads = _nothing, **
 
 EFFECTS: Mapping[type[Action], Row] = {
     DrainNode: _on_node(
-        lambda to, a, call: to.slurm.drain(call.marks),
+        lambda to, a, call: to.slurm.drain(call.marks, [one.node for one in call.of(DrainNode) if one.was_marked]),
         groups_by=lambda a: (),
         breaks=Breaks.NODE,
         about=_case,

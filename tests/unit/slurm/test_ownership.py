@@ -34,6 +34,13 @@ def test_every_other_drain_is_somebodys(node: Node) -> None:
         rules.may_take_out({N: node}, [N])
 
 
+def test_a_drain_that_lost_its_reason_is_ours_on_a_node_that_bore_our_mark() -> None:
+    rules.may_take_out({N: a_node("DRAIN")}, [N], [N])
+    for node in (a_node("DRAIN", reason="disk swap"), a_node("FAIL")):
+        with pytest.raises(Stale):
+            rules.may_take_out({N: node}, [N], [N])
+
+
 @pytest.mark.parametrize("node", [a_node(), a_node("DYNAMIC_FUTURE"), a_node("DRAIN")])
 def test_a_node_of_slurm_conf_is_never_forgotten(node: Node) -> None:
     assert rules.may_forget({N: node}, [N, NodeName("n99")]) == ([], [])

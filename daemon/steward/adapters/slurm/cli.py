@@ -125,9 +125,9 @@ class CommandLineSlurm:
         """Return the job. Raises Stale if Slurm does not hold it any more."""
         return rules.found(self.jobs([job]), job)
 
-    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
+    def drain(self, marks: Mapping[NodeName, Mark], cleared: Collection[NodeName] = ()) -> None:
         """Drain all of these nodes or, if one is not ours to take, none."""
-        rules.may_take_out(self.nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.nodes([*marks]), sorted(marks), cleared)
         self._take_out(marks, "drain")
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from steward.adapters.process import show
 from steward.adapters.slurm.include import PartitionLines
@@ -20,13 +20,18 @@ from steward.ports import Permanent, Retryable, Stale
 _FEATURE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
-def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> None:
-    """Raise Stale, with the reason, if one of these nodes was taken out of service by a person, or is unknown."""
+def may_take_out(
+    nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName], cleared: Collection[NodeName] = ()
+) -> None:
+    """Raise Stale, with the reason, if one of these nodes was taken out of service by a person, or is unknown.
+
+    Of the nodes `cleared`, a drain without a reason is ours.
+    """
     for name in wanted:
         node = nodes.get(name)
         if node is None:
             raise Stale(f"node {name} is not in Slurm any more")
-        if node.is_foreign:
+        if node.is_foreign and not (name in cleared and node.has_lost_reason):
             raise Stale(f"node {name} was taken out of service by {_owner(node)}: left alone")
 
 

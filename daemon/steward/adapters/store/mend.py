@@ -166,10 +166,8 @@ def _text(file: Path, problem: str, done: Salvage, is_remembered: bool) -> str:
     if is_remembered or done.lost == frozenset():
         return f"{begun}; nothing that is decided on was lost, events and reports may be: check the disk"
     again = [what for what, sections in _SET_AGAIN if done.lost is None or done.lost & sections]
-    lost = (
-        f"{', '.join(again)} must be set again; repairs may be counted anew" if again else "repairs may be counted anew"
-    )
-    return f"{begun}; {lost}: check the disk"
+    lost = f"{', '.join(again)} must be set again; " if again else ""
+    return f"{begun}; {lost}repairs may be counted anew: check the disk"
 
 
 def _set_aside(file: Path, at: float) -> Salvage:

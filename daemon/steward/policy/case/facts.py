@@ -104,9 +104,8 @@ def _commanded(scene: CaseScene) -> bool:
 
 def _taken(scene: CaseScene) -> bool:
     node = scene.node
-    return (
-        node.is_foreign and admin_command(node) is None and not still_has_slurms_reason(scene.case, node, scene.draft)
-    )
+    is_foreign = node.is_foreign and not _lost_reason(scene)
+    return is_foreign and admin_command(node) is None and not still_has_slurms_reason(scene.case, node, scene.draft)
 
 
 def _freed(scene: CaseScene) -> bool:
@@ -131,7 +130,14 @@ def is_unsigned(scene: CaseScene) -> bool:
     # powering a node down clears its drain, powering it up clears the reason, and a node that was only DOWN takes jobs
     # as soon as it is up
     node = scene.node
-    return node.is_unsigned or (not node.is_powered and not node.is_drain)
+    return node.is_unsigned or _lost_reason(scene) or (not node.is_powered and not node.is_drain)
+
+
+def _lost_reason(scene: CaseScene) -> bool:
+    """Return whether the node that bore our mark is still drained, and has no reason any more."""
+    # Slurm clears the reason of a node that registers after it was given up at ResumeTimeout (22.05); a person can take
+    # a node out only with a reason
+    return scene.node.has_lost_reason and marked_since(scene.case) is not None
 
 
 def _worse(scene: CaseScene) -> bool:

@@ -146,7 +146,7 @@ def wish_for(scene: CaseScene) -> None:
             _mark_again(scene, "slurmctld restarted and lost Steward's mark")
         return
     if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
-        _mark_again(scene, "the node lost Steward's mark when its power changed")
+        _mark_again(scene, "the node lost Steward's mark when its power changed or it registered")
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))
     wish = _WISHES.get(scene.case.step)
@@ -171,7 +171,8 @@ def _mark_again(scene: CaseScene, text: str) -> None:
     case, draft = scene.case, scene.draft
     why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
-    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s):
+    again = DrainNode(key=key, why=why, node=case.node, mark=mark_of(case), was_marked=True)
+    if draft.wish(again, draft.want.repair.retry_s):
         draft.tell("case.sign", str(why), node=case.node, case=case.id)
 
 

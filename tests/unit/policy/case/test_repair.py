@@ -202,6 +202,14 @@ def test_a_cloud_node_whose_power_up_cleared_our_mark_is_marked_again() -> None:
     assert case_of(picture.then(1)).step is CaseStep.VERIFY
 
 
+def test_a_node_whose_registration_cleared_our_mark_is_marked_again_and_is_no_persons() -> None:
+    """Seen after ResumeTimeout: "returned to service", and still drained."""
+    picture = reborn(launched(launching())).node("n2", flags=frozenset({"DRAIN"}), base=NodeBase.IDLE, reason=None)
+    marks = [str(action.mark) for action in picture.plan().actions if isinstance(action, DrainNode)]
+    assert marks == [str(mark_of(case_of(picture)))]
+    assert case_of(picture.then(1)).step is CaseStep.VERIFY
+
+
 @pytest.mark.parametrize("flag", ["POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN"])
 def test_a_node_whose_drain_went_with_its_power_was_given_back_by_nobody_and_is_marked_before_the_launch(
     flag: str,
