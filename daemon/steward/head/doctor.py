@@ -67,7 +67,7 @@ class Doctor:
     """The settings in force."""
     reread: Callable[[], Settings]
     """Returns the settings that the file holds now. Raises SettingsError."""
-    misfits: Callable[[], Sequence[Problem]]
+    contradictions: Callable[[], Sequence[Problem]]
     """Asks Slurm, and returns the contradictions between it and the settings in force."""
     clock: Clock
     slurm: SlurmPort
@@ -150,7 +150,7 @@ class Doctor:
         return found or [ok("settings", f"{self.file} is in force, and changed by root alone")]
 
     def _fit(self) -> list[DoctorLine]:
-        return judge_fit(self.misfits()) if self._hears_slurm() else []
+        return judge_fit(self.contradictions()) if self._hears_slurm() else []
 
     def _hears_slurm(self) -> bool:
         """Return whether slurmctld answered at the last look."""

@@ -64,7 +64,7 @@ from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
 from steward.workflows.records import BUSY_SHARE, Patience
-from steward.workflows.site_settings import logins_of, misfits
+from steward.workflows.site_settings import contradictions_with_slurm, logins_of
 from steward.workflows.snapshot import Snapshot
 
 BUNDLES = "bundles"
@@ -296,10 +296,10 @@ def _desk(base: _Base) -> NotifyDesk:
     )
 
 
-def _misfits(settings: Settings) -> Sequence[Problem]:
+def _contradictions(settings: Settings) -> Sequence[Problem]:
     """Ask Slurm, and return the contradictions between it and the settings."""
     site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
-    return misfits(settings, site)
+    return contradictions_with_slurm(settings, site)
 
 
 def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
@@ -307,7 +307,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         file=file,
         settings=base.settings,
         reread=lambda: load(file, os.environ),
-        misfits=lambda: _misfits(base.settings),
+        contradictions=lambda: _contradictions(base.settings),
         version=__version__,
         clock=base.clock,
         slurm=base.slurm,

@@ -217,7 +217,9 @@ def settings(text: str = "") -> Settings:
     return parse(f'[agent]\nhead = "head1:6861"\n{text}', source=str(FILE), env={})
 
 
-RUNS_WITH = settings('[repair]\nmode = "act"\n[[notify]]\nname = "ops"\nkind = "webhook"\nurl = "https://a.example/s3cret"')
+RUNS_WITH = settings(
+    '[repair]\nmode = "act"\n[[notify]]\nname = "ops"\nkind = "webhook"\nurl = "https://a.example/s3cret"'
+)
 
 
 def test_settings_that_the_head_runs_with_are_well() -> None:
