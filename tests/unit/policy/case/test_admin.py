@@ -21,13 +21,11 @@ def steps(picture: Picture) -> list[tuple[Trigger, CaseStep]]:
 @pytest.mark.parametrize("flag", ["FAIL", "DRAIN"])
 @pytest.mark.parametrize("reason", ["Action:Replace", "Action:Replace : Not responding"])
 def test_a_command_replaces_the_node(flag: str, reason: str) -> None:
-    actions = a_cluster().drained("n2", reason, flag).plan().actions
-    assert [type(action) for action in actions] == [TerminateInstance]
+    assert action_types(a_cluster().drained("n2", reason, flag).plan()) == [TerminateInstance]
 
 
 def test_a_command_reboots_the_node() -> None:
-    actions = a_cluster().drained("n2", "Action:Reboot", "FAIL").plan().actions
-    assert [type(action) for action in actions] == [RebootInstance]
+    assert action_types(a_cluster().drained("n2", "Action:Reboot", "FAIL").plan()) == [RebootInstance]
 
 
 def test_the_admins_reason_is_neither_overwritten_nor_a_hindrance_to_the_return() -> None:
