@@ -210,9 +210,8 @@ def wait_for_quotas(client: Client, of: str = "") -> None:
             wanted = [team for team in teams if team["status"] != _DELETING and team["enabled"]]
             if failed := [team for team in wanted if team["failure"]]:
                 raise click.ClickException("; ".join(f"{team['team']}: {team['failure']}" for team in failed))
-            waiting = [
-                team["team"] for team in (*wanted, *ending) if team["status"] in _GOING_ON and not team["failure"]
-            ]
+            going_on = [team for team in (*wanted, *ending) if team["status"] in _GOING_ON]
+            waiting = [team["team"] for team in going_on if not team["failure"]]
             if not waiting:
                 for team in ending:
                     line(f"{team['team']}: {team['failure']}; `steward quota list` shows when it is gone.", "yellow")

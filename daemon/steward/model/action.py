@@ -341,7 +341,7 @@ class DropTeam(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveJob(Action):
-    """Give a pending job these QOS, tried in this order (more than one: Slurm 24.11 and newer).
+    """Give a pending job these QOS, tried in this order (more than one: only with `Capabilities.qos_lists`).
 
     Stale if the job is no longer pending.
     """

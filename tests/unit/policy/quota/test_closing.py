@@ -225,10 +225,9 @@ def with_defaults_of_ours(picture: Picture) -> Picture:
     """As after `steward quota setup --apply`: the accounts have our QOS before there is a quota."""
     accounting = picture.seen.accounting
     assert accounting is not None
+    names = {each.account: (f"stw-{each.account}-g", f"stw-{each.account}-b") for each in accounting.associations}
     every = tuple(
-        replace(
-            each, qos=frozenset({f"stw-{each.account}-g", f"stw-{each.account}-b"}), default_qos=f"stw-{each.account}-g"
-        )
+        replace(each, qos=frozenset(names[each.account]), default_qos=names[each.account][0])
         for each in accounting.associations
     )
     return picture.see(accounting=replace(accounting, associations=every))
