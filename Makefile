@@ -19,6 +19,7 @@ AGAIN = || { [ -z "$$STEWARD_STAGES$$STEWARD_AGAIN" ] && ls $(RESULTS)/$@.*again
 E2E := $(PYTEST) tests/e2e
 ELASTIC := test_elastic*.py
 ON_EACH_SLURM := "test_resume.py or test_library or test_grow or node_that_dies or scancel_of or (run_grows and size and not agent) or hyperpods or restarts_slurmd"
+WHERE_SLURM_MAKES_ROOM := "step_by_step or computes_the_same or smallest_jobs_is_evicted or cancelled_within_the_grace"
 UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
@@ -120,8 +121,8 @@ $(EACH_NEWER): e2e-on-%: shim
 
 $(QUOTA_ON_NEWER): e2e-quota-on-%: shim
 	docker/engine.sh run docker/build $*
-	docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere \
-	  --backend docker --slurm $* $(JUNIT) $(ARGS) $(AGAIN)
+	docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py tests/e2e/test_quota_order.py tests/e2e/test_quota_called_off.py \
+	  -k $(WHERE_SLURM_MAKES_ROOM) --everywhere --backend docker --slurm $* $(JUNIT) $(ARGS) $(AGAIN)
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
 	$(BIN)/python -m tests.bench.recovery $(ARGS)

@@ -104,7 +104,7 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         _forget(id, memory, draft)
         text = f"job {id} keeps what it has: Slurm does not put it back into the queue"
         draft.tell("quota.refused", text, once=f"quota-refused:{id}:{job.restarts}", level=Level.WARNING, job=id)
-    elif eviction.due is None and not _is_waited_for(eviction, draft):
+    elif eviction.due is None and job.preempted is None and not _is_waited_for(eviction, draft):
         _call_off(job, memory, eviction, draft)
     elif eviction.due is None:
         draft.wake(eviction.at + _patience(draft))

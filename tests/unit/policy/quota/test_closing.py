@@ -105,6 +105,17 @@ def test_another_account_that_may_still_use_its_qos_is_told() -> None:
     assert no_answer.memory.quotas["q-a"].failure == ""
 
 
+def test_a_deletion_that_was_refused_for_a_job_that_is_seen_now_names_the_job() -> None:
+    """The job was submitted in the moment in which its team's quota went."""
+    picture, _ = done(deleted(a_site()))
+    drop = next(action for action in picture.plan().actions if isinstance(action, DropQos))
+    refused = (
+        runs(picture, 1, "a", 2).after(20).see(failures={str(drop.key): "stale: 1 jobs are of QOS stw-a-g"}).plan()
+    )
+    assert refused.memory.quotas["q-a"].failure == "it waits for job 1, which still runs in its QOS"
+    assert "quota.trouble" not in {event.kind for event in refused.events}
+
+
 def with_user(picture: Picture, *, drop: int = 0, **fields: Any) -> Picture:
     """Ann is in account a, too; `drop`: so many of the last associations are not there any more."""
     accounting = picture.seen.accounting

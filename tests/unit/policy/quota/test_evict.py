@@ -499,6 +499,18 @@ def test_what_is_left_to_slurm_is_told_when_slurm_begins_and_not_where_it_never_
         assert not done(over)[0].memory.quota_jobs[JobId(3)].evictions
 
 
+def test_what_slurm_began_is_not_called_off_and_is_told_as_it_ends() -> None:
+    """Slurm ends the job after its grace though the owner's job is gone by then."""
+    picture, _ = done(borrowed_and_wanted_back(LISTS))
+    picture, _ = done(picture.change_job(3, preempted=picture.now))
+    gone = picture.change_job(4, state=JobState.CANCELLED, ended=picture.now)
+    assert [kind for kind, _ in told(gone)] == []
+    picture, _ = done(gone)
+    back = picture.change_job(3, state=JobState.PENDING, nodes=frozenset(), restarts=1, preempted=None)
+    ((kind, text),) = told(back)
+    assert (kind, text.startswith("job 3 was evicted for job 4 of team b")) == ("quota.evicted", True)
+
+
 def test_a_job_that_was_signalled_is_spared_when_nobody_wants_it_any_more_and_signalled_when_somebody_does() -> None:
     picture = nobody_wants_it_any_more()
     assert gone_in(picture, 80) == set()
