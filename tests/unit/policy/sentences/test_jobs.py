@@ -1128,7 +1128,7 @@ def test_it_is_said_where_it_is_true_and_not_where_it_would_be_false(sentence: s
 _VIEWS = (ROOT / "views/explain.py", ROOT / "views/explain_fit.py")
 _OF_NODES = (
     "explain_node|_known_of_node|_why_out|_drained_by_us|_done_about|_spare|_agent|_case|_no_case|_past_case"
-    "|_LEFT|_UNUSED|table"
+    "|_LEFT|_UNUSED|table|_stranded"
 )
 
 

@@ -17,7 +17,7 @@ OF_NODES = [*nodes.ROWS, *cases.ROWS, *guards.ROWS, *reasons.ROWS]
 _OF_JOBS = (
     "explain_job|job_lines|job_warning|_OF_A_RUN|_ENDED_UNSEEN|_not_asked|_stale|_known_of_job|_shown_id|_restarts"
     "|_next_of_job|_waiting|place_lines|_DID|_IN_PLACE|resume_lines|_asked|_step|_left_behind|_progress|_attempt"
-    "|_lame_steps|silence_lines|_left_alone|hurry"
+    "|_lame_steps|silence_lines|_left_alone|hurry|_undecided"
 )
 _OF_SLOTS = "next_of_slot|_OF_SLOTS|setup_failure|_verify"
 _NEVER_SAID = "Word|DeepStart|_HEAD"

@@ -11,6 +11,7 @@ from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.instance import Slot
 from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase, Reason
+from steward.model.setting_types import RepairMode
 from steward.model.slot import SlotStep
 from steward.model.witness import Witness
 from steward.policy.plan import plan
@@ -70,6 +71,12 @@ def reported(mode: str = "report") -> Picture:
     return verdict.with_mode(degraded(), disk=mode)
 
 
+def stranded(on: str = "n2") -> Picture:
+    """n2 is lost where Steward only reports, and a job runs on this node."""
+    picture = a_cluster(mode=RepairMode.REPORT).job(on=(on,)).then()
+    return picture.lost("n2").then(1)
+
+
 def suspect(**deep: Any) -> Picture:
     picture = a_cluster().failing("n2", Severity.SUSPECT, check="gpu.slow", text="70 %", event=False)
     return replace(picture, want=replace(picture.want, deep=but(picture.want.deep, **deep)))
@@ -83,6 +90,17 @@ DEEP_PASSED: dict[str, Any] = {"results": {n("n2"): DeepResult.PASSED}, "ended":
 
 
 VERDICT: list[Row] = [
+    (
+        "n2 is lost, and nothing is done about it: ",
+        lambda: stranded(),
+        lambda: stranded("n3"),
+    ),
+    (
+        "A job that runs on it comes back when Slurm sets it DOWN (after SlurmdTimeout); `scontrol update nodename=n2 "
+        "state=down reason=lost` does that now.",
+        lambda: stranded(),
+        lambda: stranded("n3"),
+    ),
     ("n2: Slurm does not know this node.", lambda: a_cluster(1), a_cluster),
     ("n2: Slurm says IDLE.", a_cluster, lambda: a_cluster().node("n2", base=NodeBase.DOWN)),
     ("n2 is UNWATCHED: Slurm does not know it.", lambda: a_cluster(1), lambda: slot_without_node()),
