@@ -90,7 +90,12 @@ def explain_job(
 def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
     """Return the lines of `explain_job` from an existing draft, which is only read."""
     job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
-    lines = [*_stale(draft), _known_of_job(id, job, memory, draft), *closed_partitions(job, draft), *quota_lines(job, draft)]
+    lines = [
+        *_stale(draft),
+        _known_of_job(id, job, memory, draft),
+        *closed_partitions(job, draft),
+        *quota_lines(job, draft),
+    ]
     lines += elastic_lines(id, draft)
     if mem is None:
         replica = draft.elastic.run_of(id) is not None
@@ -325,8 +330,8 @@ def _undecided(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
     """Yield how long a run that ended without a ruling may still be found to have had a fault."""
     over = end_of(mem).over
     if job is not None and job.is_over and over is not None and mem.promised is None:
-        left = span(over + EVIDENCE_AFTER_S - draft.now)
-        yield f"Its run ended {job.state.value}, and no fault explains that so far: one found within {left} brings it back."
+        left, state = span(over + EVIDENCE_AFTER_S - draft.now), job.state.value
+        yield f"Its run ended {state}, and no fault explains that so far: one found within {left} brings it back."
 
 
 def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:
