@@ -31,7 +31,7 @@ static const char *const states[] = {"now", "later", "never", "unknown"};
 
 struct question {
 	uint32_t job;
-	uint32_t nodes;	   // at least; 0: as Slurm says of the job
+	uint32_t nodes;	   // at least; 0: as many as the job asks for
 	char *reservation; // NULL: none
 	char *excluded;	   // NULL: none but the job's own
 };
@@ -60,6 +60,30 @@ static bool some_per_node(const slurm_job_info_t *job)
 	return has_tasks || is_set(job->tres_per_node);
 }
 
+// Of a job that waits for another run Slurm tells the nodes of its last one,
+// also where it had more than it asked for, or lost some (22.05.8): its TRES
+// are what it asks for.
+static uint32_t least_nodes(const slurm_job_info_t *job, bool waits)
+{
+	const char *word = waits ? job->tres_req_str : NULL;
+	unsigned int asked = 0;
+
+	while (word && sscanf(word, "node=%u", &asked) != 1) {
+		word = strchr(word, ',');
+		word = word ? word + 1 : NULL;
+	}
+	if (!asked)
+		return job->num_nodes;
+	if (job->ntasks_per_node && job->ntasks_per_node != NO_VAL16 &&
+	    job->num_tasks != NO_VAL) {
+		unsigned int by_tasks =
+			(job->num_tasks + job->ntasks_per_node - 1) /
+			job->ntasks_per_node;
+		asked = by_tasks > asked ? by_tasks : asked;
+	}
+	return asked;
+}
+
 // A job that waits and asks for tasks alone (-n 8) takes as many nodes as it
 // needs: Slurm tells the fewest.
 static uint32_t most_nodes(const slurm_job_info_t *job, bool waits)
@@ -80,8 +104,10 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 				    ? job->cpus_per_task
 				    : 1;
 
-	wish->min_nodes = job->num_nodes;
+	wish->min_nodes = least_nodes(job, waits);
 	wish->max_nodes = most_nodes(job, waits);
+	if (wish->max_nodes < wish->min_nodes)
+		wish->max_nodes = wish->min_nodes;
 	wish->min_cpus = waits ? job->num_cpus : job->num_tasks * per_task;
 	if (waits && job->max_cpus)
 		wish->max_cpus = job->max_cpus;

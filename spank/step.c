@@ -91,8 +91,8 @@ static bool _has_lost_node(const struct report *report)
 	if (report->mode.kind == RESUME_OFF || !report->nodes[0] ||
 	    !nodes_lost(report->job, report->nodes, lost, sizeof(lost)))
 		return false;
-	say_error("step %" PRIu32 ".%" PRIu32 " lost node %s: that "
-		  "its other tasks ended well is no success",
+	say_error("step %" PRIu32 ".%" PRIu32 " lost node %s: it has "
+		  "failed, though srun returned 0",
 		  report->job, report->step, lost);
 	return true;
 }

@@ -8,13 +8,15 @@ import pytest
 
 from steward.adapters.slurm import records, text_jobs, text_nodes
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.text_nodes import Odd
+from steward.model.fit import Question
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
 from tests.contract.cluster import running
-from tests.contract.conftest import Clusters, library_of, wrappers
+from tests.contract.conftest import Clusters, beside, library_of, wrappers
 from tests.contract.installed import version
 from tests.contract.slurm_worlds import RealWorld
 
@@ -55,6 +57,20 @@ def test_nodes_are_the_same_as_text_and_through_the_library(world: RealWorld) ->
 
     assert found.keys() == wanted.keys()
     assert {name: different(found[name], wanted[name]) for name in wanted if found[name] != wanted[name]} == {}
+
+
+def test_of_a_job_that_waits_for_another_run_it_is_told_how_many_nodes_it_asks_for(world: RealWorld) -> None:
+    """Slurm shows as many as its last run had, and no range."""
+    job = JobId(world.cluster.sbatch("-N1-3", "--exclusive", script="sleep 300"))
+    assert super(RealWorld, world).running(job).nodes == {N1, N2, N3}
+    world.hold_after_requeue(job)
+    world.wait("it waits", lambda: world.job(job).is_pending and not world.job(job).is_completing)
+    world.running(world.submit(on="n1"))
+
+    for each in (world.job(job), told_by_library(world)[1][job]):
+        assert (each.node_count, each.most_nodes) == (1, 3)
+    with closing(FitAsker(conf=world.cluster.env["SLURM_CONF"], argv=beside(world.cluster))) as asker:
+        assert asker.ask(Question(job=job)).starts
 
 
 def test_jobs_are_the_same_as_text_and_through_the_library(world: RealWorld) -> None:

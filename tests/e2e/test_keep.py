@@ -81,6 +81,18 @@ def test_idle_nodes_that_cannot_serve_the_job_do_not_end_what_is_kept_for_it(sit
             site.bed.run(["scancel", f"{each}"])
 
 
+def test_a_job_that_takes_any_number_of_nodes_runs_again_on_those_that_are_left(site: Story) -> None:
+    job = site.submit(site.script("train.sh", f"srun bash {task_script(site)}\n"), "--auto-resume=1", "-N1-3")
+    site.wait("three tasks run", lambda: len(ran_on(site, 0)) == 3)
+    site.hurt(FaultKind.REFUSE_LAUNCH)
+    site.hurt(FaultKind.KILL_NODE, "n3")
+
+    site.wait("two tasks run", lambda: ran_on(site, 1) == {"n1", "n2"}, REPAIR_S)
+    site.wait("nothing is kept", lambda: "steward-keep" not in reservations(site))
+    site.bed.run(["scancel", f"{job}"])
+    site.hurt(FaultKind.ALLOW_LAUNCH)
+
+
 @contextmanager
 def nodes_with_feature(site: Story, feature: str, nodes: Sequence[str]) -> Iterator[None]:
     def give(add: str) -> None:

@@ -332,9 +332,8 @@ def _undecided(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
     """Yield how long a run that ended without a ruling may still be found to have had a fault."""
     over = end_of(mem).over
     if job is not None and job.is_over and over is not None and mem.promised is None:
-        left = span(over + EVIDENCE_AFTER_S - draft.now)
-        text = f"Its run ended {job.state.value}, and no fault explains that so far"
-        yield f"{text}: one found within {left} brings it back."
+        left, state = span(over + EVIDENCE_AFTER_S - draft.now), job.state.value
+        yield f"Its run ended {state}, and no fault explains that so far: one found within {left} brings it back."
 
 
 def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:

@@ -102,6 +102,28 @@ def test_on_how_many_nodes_a_total_may_be_is_kept(asked: dict[str, str | int], m
 
 
 @pytest.mark.parametrize(
+    ("asked", "nodes"),
+    [
+        ({"requested": "cpu=1,mem=1G,node=1,billing=1"}, (1, 6)),  # -N1-6
+        ({"requested": "cpu=8,mem=1G,node=8,billing=8"}, (8, 0)),  # it lost two under --no-kill
+        ({"requested": "cpu=6,mem=1G,node=6,billing=6"}, (6, 0)),
+        ({"requested": "cpu=48,node=1,billing=48", "tasks": 48}, (6, 0)),  # -n48
+        ({"requested": "cpu=8,node=1,billing=8", "tasks": 8, "tasks_per_node": 2}, (4, 6)),
+        ({"requested": "cpu=8,billing=8,node=1,gres/gpu=8", "tres_per_job": "gres:gpu:8"}, (1, 6)),
+        ({"requested": ""}, (6, 0)),
+    ],
+)
+def test_of_a_job_that_waits_for_another_run_it_counts_what_it_asks_for(
+    asked: dict[str, str | int], nodes: tuple[int, int]
+) -> None:
+    """Slurm shows the nodes of the last run: 6."""
+    again = records.job_of(job_line(state="PENDING", nodes="", restarts=1, node_count=6, **asked))
+    assert (again.node_count, again.most_nodes) == nodes
+    first = records.job_of(job_line(state="PENDING", nodes="", restarts=0, node_count=6, **asked))
+    assert first.node_count == 6
+
+
+@pytest.mark.parametrize(
     ("told", "total"),
     [
         ({}, False),

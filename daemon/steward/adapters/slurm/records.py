@@ -30,6 +30,7 @@ OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPE
 """The states of an ended job: only in these `end_time` is its end, and not that of its time limit."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
+_NODES_ASKED = re.compile(r"(?:^|,)node=([1-9][0-9]{0,8})(?:,|$)")
 _UNAVAILABLE = re.compile(r"ReqNodeNotAvail,[ _]?UnavailableNodes:([^ ]+)")
 _NO_EXTRA: dict[str, str] = {}
 
@@ -89,7 +90,6 @@ def job_of(line: str) -> Job:
         het_job_id=JobId(int(of["het_job_id"])) if of["het_job_id"] not in ("", "0") else None,
         partition=_interned(of["partition"]),
         account=_interned(of["account"]),
-        node_count=int(of["node_count"] or 0),
         submitted=_seconds(of["submitted"]),
         eligible=_seconds(of["eligible"]),
         started=_seconds(of["started"]),
@@ -113,6 +113,7 @@ class _OfQuotas(TypedDict):
     allocated: str
     preempted: float | None
     comment: str
+    node_count: int
     most_nodes: int
     node_sizes: str
     is_total: bool
@@ -128,13 +129,14 @@ class _OfQuotas(TypedDict):
 
 def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
     """Return the fields for quotas of a job's record. `has`: the job has nodes, so that its allocation counts."""
-    total = _is_total(of)
+    count, most, total = _extent(of)
     return {
         "requested": _interned(of["requested"]),
         "allocated": _interned(of["allocated"]) if has else "",
         "preempted": _seconds(of["preempted"]) if has else None,
         "comment": record_form.unescaped(of["comment"]),
-        "most_nodes": most_nodes(int(of["most_nodes"] or 0), int(of["node_count"] or 0), is_total=total),
+        "node_count": count,
+        "most_nodes": most,
         "node_sizes": record_form.unescaped(of["node_sizes"]),
         "is_total": total,
         "required": expand_users(record_form.unescaped(of["required"])),
@@ -148,10 +150,16 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
     }
 
 
-def _is_total(of: Mapping[str, str]) -> bool:
-    by_node = bool(of["tres_per_node"]) or of["tasks_per_node"] not in ("", "0")
-    tasks, nodes = int(of["tasks"] or 0), int(of["node_count"] or 0)
-    return is_total(of["tres_per_job"], is_by_node=by_node, tasks=tasks, nodes=nodes)
+def _extent(of: Mapping[str, str]) -> tuple[int, int, bool]:
+    """Return how many nodes the job takes at least and at most, and whether its resources are a total for all."""
+    shown, most, tasks = (int(of[name] or 0) for name in ("node_count", "most_nodes", "tasks"))
+    per_node = int(of["tasks_per_node"] or 0)
+    asked = shown
+    if of["state"].startswith("PENDING") and of["restarts"] not in ("", "0"):
+        asked = asked_again(record_form.unescaped(of["requested"]), shown, tasks, per_node)
+    by_node = bool(of["tres_per_node"]) or per_node > 0
+    total = is_total(of["tres_per_job"], is_by_node=by_node, tasks=tasks, nodes=asked)
+    return asked, most_nodes(most, asked, shown, is_total=total), total
 
 
 def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
@@ -241,10 +249,25 @@ def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> 
     return bool(tres_per_job) or (not is_by_node and tasks > nodes)
 
 
-def most_nodes(most: int, count: int, *, is_total: bool) -> int:
+def asked_again(requested: str, shown: int, tasks: int, per_node: int) -> int:
+    """Return how many nodes a job that waits for another run asks for at least."""
+    # Slurm shows the nodes of its last run, also where it had more than it asked for (`-N 1-4`), was given up some or
+    # lost some under `--no-kill`; its TRES are what it asks for (22.05.8)
+    found = _NODES_ASKED.search(requested)
+    if not found:
+        return shown
+    asked = int(found[1])
+    if per_node:
+        return max(asked, -(-tasks // per_node))
+    return asked if tasks <= asked else max(asked, shown)  # tasks alone may need more nodes than the TRES say
+
+
+def most_nodes(most: int, count: int, shown: int, *, is_total: bool) -> int:
     """Return the most nodes that the job takes; 0 if it takes only its own count."""
     # Slurm gives a maximum for many jobs that take no more nodes than they ask for; for a request of the whole job it
-    # is the number of nodes that may share the request (`-N1 --gpus=2`)
+    # is the number of nodes that may share the request (`-N1 --gpus=2`). It gives none for a job that waits for another
+    # run: that takes at least as many as its last one had.
+    most = max(most, shown) if shown > count else most
     return most if most > count or is_total else 0
 
 

@@ -149,14 +149,19 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
     told = dict(zip(_FREE_TEXTS, [plain.pop(), *texts], strict=True))
     of = dict(zip(_PLAIN, plain, strict=True))
     job = _plain_job(of, times)
-    by_node = bool(_text(told["tres-per-node"])) or of["ntpernode"] not in ("0", *_NONE)
+    per_node = _number(of["ntpernode"]) if of["ntpernode"] not in _NONE else 0
+    by_node = bool(_text(told["tres-per-node"])) or per_node > 0
     tasks = _number(of["numtasks"]) if of["numtasks"] not in (*_NONE, _NO_VAL) else 0
-    total = records.is_total(_text(told["tres-per-job"]), is_by_node=by_node, tasks=tasks, nodes=job.node_count)
+    asked = shown = job.node_count
+    if job.is_pending and job.restarts:
+        asked = records.asked_again(job.requested, shown, tasks, per_node)
+    total = records.is_total(_text(told["tres-per-job"]), is_by_node=by_node, tasks=tasks, nodes=asked)
     return replace(
         job,
         is_total=total,
+        node_count=asked,
+        most_nodes=records.most_nodes(_number(of["maxnodes"]), asked, shown, is_total=total),
         exclusive=of["exclusive"] == exclusive,
-        most_nodes=records.most_nodes(_number(of["maxnodes"]), job.node_count, is_total=total),
         features=intern(_text(told["feature"])),
         name=told["name"],
         reason=_reason(told["reason"]),

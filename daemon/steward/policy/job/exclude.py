@@ -76,11 +76,9 @@ def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
 
 
 def needs(job: Job, mem: JobMemory) -> int:
-    """Return how many nodes a new run needs: as many as the last one had."""
-    # a waiting job with a range (`-N 1-3`) starts with the minimum; after it lost nodes, Slurm shows the smaller number
-    # but starts the job with the original one
-    has_range = job.is_pending and 0 < job.node_count < job.most_nodes
-    if has_range and not mem.taken_out:
+    """Return how many nodes a new run needs: as many as the job asks for, or, if that is not known, as its last had."""
+    # resources for the whole job (`-n 64`) may need more nodes than the fewest that Slurm shows
+    if job.is_pending and job.node_count and not job.is_total:
         return job.node_count
     return max(1, job.node_count, len(mem.nodes))
 

@@ -33,7 +33,7 @@ def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Qu
     without = (exclude_list(job, mem, draft) | leaving_service(draft)) - job.excluded
     return Question(
         job=job.id,
-        nodes=needs(job, mem),
+        nodes=0 if job.is_pending else needs(job, mem),
         without=without,
         reservation=through or (keep_name(job.id) if is_kept(mem, draft) else ""),
     )

@@ -103,11 +103,12 @@ def slow_nodes(job: Job, draft: Draft) -> str:
     mem, since = draft.jobs[job.id], end_of(draft.jobs[job.id]).since
     if not job.is_completing or since is None or draft.now < since + SLOW_S:
         return ""
-    known = (draft.seen.nodes.get(name) for name in sorted(mem.nodes | job.nodes))
-    slow = [node for node in known if node is not None and "COMPLETING" in node.flags]
+    known = [draft.seen.nodes[name] for name in sorted(mem.nodes | job.nodes) if name in draft.seen.nodes]
+    slow = [node for node in known if "COMPLETING" in node.flags]
     if not slow:
         return ""
-    whose = "; ".join(_why_slow(node, draft) for node in slow[:_NAMED])
+    gone = fold({node.name for node in known if node.is_down or not node.responding})
+    whose = "; ".join(_why_slow(node, gone, draft) for node in slow[:_NAMED])
     text = f"for {draft.now - since:.0f} s Slurm waits for {fold({node.name for node in slow})} to clean up ({whose})"
     if draft.now < since + STUCK_S:
         return f"{text}; the job can start again after that"
@@ -117,14 +118,17 @@ def slow_nodes(job: Job, draft: Draft) -> str:
 _NAMED = 3
 
 
-def _why_slow(node: Node, draft: Draft) -> str:
-    """Return why the node has not cleaned up yet."""
+def _why_slow(node: Node, gone: str, draft: Draft) -> str:
+    """Return why the node has not cleaned up yet; `gone` are the lost nodes of its job."""
     view = draft.seen.agents.get(node.name)
     stuck = next((f for f in (view.findings if view else ()) if f.is_bad and f.check == "os.dstate"), None)
     if stuck is not None:
         return f"{node.name}: a process that cannot be killed: {stuck.text}"
     if not node.responding:
         return f"{node.name}: it does not respond"
+    if gone:
+        # slurmctld asks nodes through one another, and waits for a dead one on the way
+        return f"{node.name}: Slurm waits there for {gone}, or its Prolog or Epilog runs, or a process does not end"
     return f"{node.name}: its Prolog or Epilog runs, or a process of the job does not end"
 
 

@@ -44,9 +44,11 @@ def test_a_job_is_kept_off_a_node_it_lost_while_running_until_slurm_has_told_it_
     assert [nudge.exclude for nudge in nudges(picture.then(91))] == [frozenset()]
 
 
-def test_what_a_job_needs_is_what_it_started_with_not_what_it_had_left() -> None:
-    (nudge,) = nudges(excised(count=3).change_job(node_count=2))
+def test_what_a_job_needs_is_what_it_asks_for_not_what_it_had_left() -> None:
+    (nudge,) = nudges(excised(count=3).change_job(node_count=3))
     assert nudge.exclude == frozenset()
+    (nudge,) = nudges(excised(count=3).change_job(node_count=2))
+    assert nudge.exclude == names("n2")
 
 
 def test_a_job_that_cannot_do_without_that_node_gets_it_all_the_same() -> None:

@@ -1004,6 +1004,11 @@ STILL: list[Row] = [
         lambda: cleaning(11.0),
         lambda: cleaning(9.0),
     ),
+    (
+        "(n2: Slurm waits there for n1, or its Prolog or Epilog runs, or a process does not end)",
+        lambda: cleaning(11.0).node("n1", base=NodeBase.DOWN),
+        lambda: cleaning(11.0).node("n4", base=NodeBase.DOWN),
+    ),
     ("; the job can start again after that", lambda: cleaning(11.0), lambda: cleaning(400.0)),
     (
         "`scontrol update nodename=n2 state=down reason=stuck` ends the waiting",
