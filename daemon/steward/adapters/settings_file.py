@@ -1,7 +1,7 @@
 """The settings file in use."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,6 +12,7 @@ from steward.checks.known import limits_of
 from steward.model.desired import Desired
 from steward.model.settings import Problem, Settings, SettingsError, parse
 from steward.model.text import cause
+from steward.views.notify import problem_of
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Settings:
@@ -34,14 +35,22 @@ def _text(where: Path) -> str:
         raise SettingsError(str(where), [problem]) from error
 
 
-# The names of checks are verified here, since the layer of the settings does not know the catalogue of checks.
+# The names of checks and the templates of channels are verified here, since the layer of the settings knows neither the
+# catalogue of checks nor how a message is written.
 
 
 def wrong_names(settings: Settings) -> tuple[Problem, ...]:
-    """Return the problems in the settings' tables of checks."""
-    return tuple(
-        Problem(key=line.partition(": ")[0].partition(" = ")[0], text=line) for line in known.problems(settings.checks)
-    )
+    """Return the problems in the settings' tables of checks, and in templates of channels."""
+    lines = known.problems(settings.checks)
+    checks = [Problem(key=line.partition(": ")[0].partition(" = ")[0], text=line) for line in lines]
+    return (*checks, *_wrong_templates(settings))
+
+
+def _wrong_templates(settings: Settings) -> Iterator[Problem]:
+    for number, one in enumerate(settings.notify):
+        if why := problem_of(one.template):
+            key = f"notify[{number}].template"
+            yield Problem(key=key, text=f"{key}: the template of channel {one.name} {why}")
 
 
 def desired(settings: Settings) -> Desired:

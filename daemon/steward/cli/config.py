@@ -12,6 +12,7 @@ from steward.checks.catalogue import checks_page
 from steward.checks.known import in_force
 from steward.cli.head_unit import runs_as
 from steward.cli.settings_option import file_option, read_settings
+from steward.head import choose
 from steward.model.port_error import PortError
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
@@ -32,7 +33,18 @@ def check(file: Path | None, offline: bool) -> None:
     """Check the settings, and compare them with Slurm. Exit status 1, and what to correct, when they are wrong."""
     settings, where = read_settings(file), settings_path(file, os.environ)
     note = "; Slurm was not asked" if offline else _compare(settings, where)
+    if not offline:
+        _check_files(settings, where)
     click.echo(f"{where}: valid; {_counted(len(settings.slots()))} may be repaired{note}")
+
+
+def _check_files(settings: Settings, where: Path) -> None:
+    """Raise ClickException if stewardd would not start with the files of keys and secrets that the settings name."""
+    try:
+        if os.geteuid() in choose.trusted(settings):  # others may not read these files
+            choose.check_files(settings)
+    except PortError as error:
+        raise click.ClickException(f"{where}: {error}") from None
 
 
 def _compare(settings: Settings, where: Path) -> str:

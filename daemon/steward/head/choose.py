@@ -36,7 +36,6 @@ from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
 from steward.model.text import cause
 from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
-from steward.views.notify import problem_of
 from steward.workflows.notify import NotifyChannel
 
 # Fleet: the providers of all groups as one.
@@ -237,8 +236,6 @@ def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
         return _mail(one, cluster)
     if one.kind is ChannelKind.COMMAND:
         return CommandMessenger(argv=one.command or (), cluster=cluster, timeout_s=one.timeout_s)
-    if problem := problem_of(one.template):
-        raise Permanent(f"notify channel {one.name}: template {problem}")
     return _webhook(one, cluster)
 
 
@@ -267,6 +264,12 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
 def trusted(settings: Settings) -> frozenset[int]:
     """Return the uids that agents believe: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
+
+
+def check_files(settings: Settings) -> None:
+    """Read the files that the settings name, as the head does at its start. Raises Permanent for an unusable one."""
+    access_keys(settings)
+    channels(settings)
 
 
 def own_word(settings: Settings, uid: int) -> frozenset[int]:

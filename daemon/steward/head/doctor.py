@@ -93,7 +93,6 @@ class Doctor:
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", LOG, self._picture),
             ("settings", "let SlurmUser read the file: owner root, mode 0644 or 0640", self._settings),
-            ("settings", "check that slurmctld runs", self._fit),
             ("mode", "correct repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
@@ -106,12 +105,10 @@ class Doctor:
 
     def _slurm(self) -> list[DoctorLine]:
         said = self.slurm.describe()
-        if self.reader_problem() and not self._hears_slurm():
-            return []  # the library fails as slurmctld does: `_picture` tells that
         if self.reader_problem():
-            return [
-                warn("slurm", said, "install the packages that were built for this Slurm, or `make shim` where it is")
-            ]
+            # the library fails, too, while slurmctld is away
+            remedy = "if `scontrol ping` says UP: install the packages that were built for this Slurm, or `make shim`"
+            return [warn("slurm", said, remedy)]
         return [ok("slurm", said)]
 
     def _picture(self) -> list[DoctorLine]:
@@ -148,14 +145,6 @@ class Doctor:
             return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
         found = judge_reread(self.file, self.settings, self.reread)
         return found or [ok("settings", f"{self.file} is in force, and changed by root alone")]
-
-    def _fit(self) -> list[DoctorLine]:
-        return judge_fit(self.contradictions()) if self._hears_slurm() else []
-
-    def _hears_slurm(self) -> bool:
-        """Return whether slurmctld answered at the last look."""
-        latest = self.latest()
-        return latest is None or latest.seen.slurm is Freshness.FRESH
 
     def _mode(self) -> list[DoctorLine]:
         if self.rules.ask:
@@ -197,7 +186,7 @@ class Doctor:
         shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
         latest = self.latest()
         topology = judge_topology(latest.seen.nodes if latest else (), self.config.topology(config))
-        return [*shim, *judge_slurm(config), *topology]
+        return [*judge_fit(self.contradictions()), *shim, *judge_slurm(config), *topology]
 
     def _is_new(self) -> bool:
         """Return whether no agent has ever connected, to this head or an earlier one."""

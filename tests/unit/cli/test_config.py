@@ -1,6 +1,8 @@
 """`steward config`: the file that is meant is the one that is looked at."""
 
+import os
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
 from click.testing import CliRunner
@@ -34,3 +36,25 @@ def test_init_without_slurm_says_where_to_run_it(tmp_path: Path, monkeypatch: py
     assert "Slurm does not answer here; run this on the controller, where `scontrol ping` must say UP" in done.output
     assert "none.conf is not there: set SLURM_CONF" in done.output
     assert "cannot start `scontrol show config`: No such file or directory" in done.output
+
+
+CHANNEL = '[[notify]]\nname = "ops"\nkind = "webhook"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (f'{CHANNEL}url = "https://a.example"\ntemplate = "slak"\n', ["--offline"], "notify[0].template"),
+        (f'{CHANNEL}url_file = "/none/url"\n', [], "url_file /none/url: No such file or directory"),
+        ('[api]\nkeys_file = "/none/keys"\n', [], "access keys /none/keys: No such file or directory"),
+    ],
+)
+def test_a_file_with_which_the_head_would_not_start_is_not_called_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, options: list[str], said: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # without Slurm
+    file = tmp_path / "steward.toml"
+    file.write_text(f'[cluster]\nslurm_user = "{getpwuid(os.geteuid()).pw_name}"\n{text}')
+    done = CliRunner().invoke(main, ["config", "check", "--config", str(file), *options])
+    assert done.exit_code == 1
+    assert said in done.output

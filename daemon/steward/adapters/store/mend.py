@@ -99,7 +99,7 @@ class Mender:
         open_engine(sqlite_url(self._file)).dispose()
         self.note_used()
         text = (
-            f"{self._file} was removed or replaced while stewardd ran; all that is decided on was written into the "
+            f"{self._file} was removed or replaced while stewardd ran; all that is decided on is written into the "
             "file that is there now, events and reports of the old one are gone. To use a copy, stop stewardd first"
         )
         self._tell(Event(at=self._now(), kind="store.replaced", level=Level.ERROR, text=text))
