@@ -15,6 +15,7 @@ from steward_bed.bed import Bed
 from steward_bed.faults import FaultKind
 from steward_bed.layout import Layout
 from steward_bed.local_setup import find_program
+from tests.e2e.changed_conf import changed_conf
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 
@@ -107,3 +108,21 @@ def test_nodes_that_sleep_and_are_woken_for_a_job_are_left_alone_and_a_dead_one_
     assert saver.events("incident") == []
     after = _machines(saver.bed)
     assert {node for node in before if after[node] != before[node]} == {"n5"}
+
+
+def test_a_machine_that_does_not_come_when_slurm_wakes_it_is_replaced_and_its_job_runs(
+    saver: Story, tmp_path: Path
+) -> None:
+    before, began = _machines(saver.bed), time.time()
+    _suspend(saver)
+    with changed_conf(saver.bed, lambda conf: conf.replace("ResumeTimeout=60", "ResumeTimeout=8")):
+        resume = (tmp_path / "resume").read_text()
+        (tmp_path / "resume").write_text("#!/bin/true\n")
+        job = saver.submit(saver.script("hello.sh", "srun sleep 1\n"), "--auto-resume=1", "-N1", "-w", "n2")
+        saver.wait("Slurm gave it up", lambda: "ResumeTimeout reached" in saver.node_field("n2", "Reason"), 60.0)
+        saver.wait("its author is named", lambda: "by Slurm itself" in saver.explain("n2"), 30.0)
+        (tmp_path / "resume").write_text(resume)
+        case = saver.wait_case("n2", "closed", 120.0, since=began)
+    assert (case["check"], case["rung"]) == ("slurm.resume_timeout", "replace")
+    assert {node for node in before if _machines(saver.bed)[node] != before[node]} == {"n2"}
+    assert saver.wait_end(job, 60.0).state == "COMPLETED"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 
@@ -108,6 +109,24 @@ sleep {SEEN_S}
     assert site.lines("back") == ["back 0", "goes", "gone", "back 1"]
     told = {e["kind"]: e["text"] for e in site.events("job.") if e["job"] == low}
     assert told.keys() - {"job.ended"} == {"job.opted_in", "job.requeued", "job.resumed"}, told
+
+
+def test_a_job_whose_node_dies_while_it_makes_room_comes_back_once(site: Story) -> None:
+    on = ["-N1", "-wn3", "--exclusive"]
+    script = f"""echo "back ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/back
+[ "${{SLURM_RESTART_COUNT:-0}}" != 0 ] || sleep 300
+sleep {SEEN_S}
+"""
+    low = site.submit(site.script("back.sh", script), "--auto-resume=1", "-pback", *on)
+    site.wait("it runs", lambda: site.lines("back") == ["back 0"])
+    first = site.submit(site.script("goes.sh", f"echo goes >>{site.dir}/back\nsleep 5\n"), *on)
+    hurt_at = site.hurt(FaultKind.KILL_NODE, "n3")
+    site.wait_state(low, "COMPLETED", 120.0)
+    assert site.wait_end(first, 60.0).state == "COMPLETED"
+    assert site.lines("back").count("back 1") == 1
+    assert site.job(low).restarts == len(site.lines("back")) - 2
+    site.wait_case("n3", "closed", 60.0, since=hurt_at)
+    assert "2 of 5 resumes" not in site.explain(f"{low}")
 
 
 def test_a_job_that_asked_for_it_may_save_before_its_time_limit_and_goes_on_after_it(
