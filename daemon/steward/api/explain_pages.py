@@ -49,14 +49,20 @@ def explain_job_route(source: Source, gatekeeper: Gatekeeper, reads: Turns) -> R
 
 
 def explained_node(word: str, source: Source, snapshot: Snapshot) -> Json:
-    """Return the lines and events about a node. Raises HTTPException if the cluster has no such node."""
-    name = known_node(word, snapshot)
+    """Return the lines and events about a node, named itself or by a repair of it (`c17`).
+
+    Raises HTTPException if the cluster has no such node.
+    """
+    repaired = (case.node for case in snapshot.memory.cases.values() if word in (case.id, case.number))
+    name = known_node(word if word in snapshot.seen.nodes else next(repaired, word), snapshot)
     lines = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
     return _explained(lines, source.store.events(node=name, limit=_EVENTS))
 
 
 def explained_group(name: str, source: Source, snapshot: Snapshot) -> Json:
     """Return the lines and events about a group. Raises HTTPException if the cluster has no such group."""
+    if any(slot.group == name for slot in source.want.slots.values()):
+        raise HTTPException(404, f"{name} is a group of the settings ([[groups]]): `steward nodes` has its nodes")
     if name not in snapshot.memory.groups:
         raise HTTPException(404, f"{printable(name, 200)} is not an instance group of this cluster")
     lines = explain_group(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())

@@ -32,6 +32,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "events": ("steward events -n 20", "steward events -f --level warning", "steward events --job 4711"),
         "explain": (
             "steward explain n17",
+            "steward explain c5",
             "steward explain 4711",
             "steward explain 4711_3",
             "steward explain group gpu",

@@ -45,7 +45,7 @@ def finding_lines(name: NodeName, draft: Draft) -> list[str]:
     lines = [_bad_line(f, view, draft) for f in bad]
     lines += [f"Check {f.check} says unknown ({_unknown_words(f, draft)}): {f.text}" for f in unknown]
     if view.passed:
-        since = _passes_since(view.passes_since, draft.now)
+        since = _passes_since(view.passes_since, draft.now) if view.is_heard else " Its agent is gone: that was before."
         lines.append(f"{count_noun(len(view.passed), 'check')} passed: {_some(view.passed)}.{since}")
     if view.skipped:
         count, verb = count_noun(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"

@@ -65,6 +65,19 @@ def test_a_node_and_a_job_are_explained(api: ApiBench) -> None:
     assert any("no fault brings it back" in line for line in api.client().explain_job(7)["lines"])
 
 
+def test_a_repair_is_explained_with_its_node(api: ApiBench) -> None:
+    api.show(a_cluster().lost("n2").then())
+    (case,) = api.client().array("/v1/cases")
+    for word in (case["id"], case["id"].partition("-")[0]):
+        assert api.client().explain_node(word) == api.client().explain_node("n2")
+
+
+def test_a_group_of_the_settings_is_not_called_unknown(api: ApiBench) -> None:
+    api.show(a_cluster())
+    with pytest.raises(NotThere, match=r"a group of the settings .*`steward nodes`"):
+        api.client().explain_group(next(iter(a_cluster().want.slots.values())).group)
+
+
 def test_an_instance_group_and_a_node_that_slurm_does_not_know_yet_are_explained(api: ApiBench) -> None:
     api.show_groups(an_api_cluster().without_node("workers-1").happened("slot.serving", data=(("group", "workers"),)))
     found = api.client().explain_group("workers")

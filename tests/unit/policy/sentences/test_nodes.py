@@ -341,6 +341,11 @@ CHECKS: list[Row] = [
         lambda: a_cluster().agent("n2", passed=frozenset({"disk"}), passed_since=(int(T0) - 60,)),
         lambda: a_cluster().agent("n2", passed=frozenset({"disk"})),
     ),
+    (
+        "1 check passed: disk. Its agent is gone: that was before.",
+        lambda: a_cluster().agent("n2", passed=frozenset({"disk"})).lost("n2"),
+        lambda: a_cluster().agent("n2", passed=frozenset({"disk"})),
+    ),
     ("Check disk failed (degraded", lambda: degraded(), lambda: findings(check="disk")),
     (
         "; it only reports: no trial of this version has begun",

@@ -371,3 +371,10 @@ def test_a_job_on_a_lost_node_that_is_left_alone_says_so_and_what_brings_it_back
 
 def test_a_lost_node_without_a_job_is_not_called_one_that_a_job_waits_for() -> None:
     assert "state=down" not in of_node(a_cluster().drained("n2", "rack work").lost("n2").then(3), "n2")
+
+
+def test_checks_of_a_node_without_its_agent_are_not_said_to_pass_now() -> None:
+    picture = a_cluster().agent("n2", passed=("disk", "memory"), passed_since=(int(T0 - 60), int(T0 - 60)))
+    assert "They have passed for" in of_node(picture, "n2")
+    gone = of_node(picture.lost("n2").then(3), "n2")
+    assert "2 checks passed: disk, memory. Its agent is gone: that was before." in gone
