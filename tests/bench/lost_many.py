@@ -105,7 +105,7 @@ def _rack(bed: Bed, nodes: Sequence[NodeName]) -> Machine:
 def cut(racks: Sequence[Machine]) -> None:
     """All their processes end in one moment."""
     children: dict[int, list[proc.Seen]] = {}
-    for seen in proc.every():
+    for seen in proc.all_processes():
         children.setdefault(seen.parent, []).append(seen)
     doomed = [rack.init for rack in racks]
     parents = [init.pid for init in doomed]

@@ -123,7 +123,7 @@ class SlurmOfWorld(SlurmPort):
         restart: int | None = None,
         told_at: float | None = None,
     ) -> None:
-        found = rules.found(self.jobs(), job)
+        found = rules.require_job(self.jobs(), job)
         rules.is_the_run(found, restart)
         rules.may_requeue(found, told_at=told_at)
         self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now, told_at)])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.proc import every
+from steward.adapters.proc import all_processes
 from steward.adapters.process import run
 from tests.contract.cluster import Cluster
 from tests.contract.conftest import Clusters
@@ -31,7 +31,7 @@ def cluster(clusters: Clusters) -> Iterator[Cluster]:
 def slurmds() -> list[int]:
     """Those of the node."""
     words = f"-N\0{NODE}\0".encode()
-    return [seen.process.pid for seen in every() if not seen.dead and words in cmdline(seen.process.pid)]
+    return [seen.process.pid for seen in all_processes() if not seen.dead and words in cmdline(seen.process.pid)]
 
 
 def cmdline(pid: int) -> bytes:

@@ -268,7 +268,7 @@ def test_a_pid_that_was_given_to_another_process_is_not_ours() -> None:
 
 
 def _command_lines() -> Iterator[bytes]:
-    for seen in proc.every():
+    for seen in proc.all_processes():
         try:
             yield Path(f"/proc/{seen.process.pid}/cmdline").read_bytes()
         except OSError:

@@ -40,7 +40,7 @@ def up() -> Iterator[MakeBed]:
 def users_of(directory: Path) -> list[str]:
     """Command lines and open files of processes that still have to do with a directory."""
     found = []
-    for seen in proc.every():
+    for seen in proc.all_processes():
         try:
             words = Path(f"/proc/{seen.process.pid}/cmdline").read_bytes().decode(errors="replace")
             files = [os.readlink(entry) for entry in Path(f"/proc/{seen.process.pid}/fd").iterdir()]

@@ -168,7 +168,7 @@ class FakeAccounting:
         self._change(job, state=JobState.CANCELLED, ended=self.cluster.now)
 
     def _job(self, id: JobId) -> Job:
-        return rules.found(self.cluster.job_table, id)
+        return rules.require_job(self.cluster.job_table, id)
 
     def _change(self, job: Job, **changes: object) -> None:
         self.cluster.job_table[job.id] = replace(job, **changes)  # type: ignore[arg-type]

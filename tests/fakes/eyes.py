@@ -11,7 +11,7 @@ from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed, Subject
 from steward.ports import Retryable, SlurmPort
-from steward.workflows.attention import Known, attention, jobs_by_node
+from steward.workflows.attention import Known, jobs_by_node, records_to_read
 from steward.workflows.book import Pace
 from steward.workflows.confirm import Confirmed
 from steward.workflows.journal import touched_by
@@ -85,7 +85,7 @@ class Eyes:
             asks=seen.asks,
             opted=seen.opted_in,
         )
-        about = attention(memory, known, seen.at)
+        about = records_to_read(memory, known, seen.at)
         asked = max((ask.at for ask in seen.asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=0.0, busy=True, alive=lambda: None)
         return self._as_known(seen, slurm)

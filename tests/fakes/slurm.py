@@ -82,7 +82,7 @@ class FakeSlurm(FakeCluster, SlurmPort):
         restart: int | None = None,
         told_at: float | None = None,
     ) -> None:
-        found = rules.found(self.jobs(), job)
+        found = rules.require_job(self.jobs(), job)
         rules.is_the_run(found, restart)
         rules.may_requeue(found, other_parts(found, self.jobs()), told_at=told_at)
         rules.job_argument(found)
@@ -99,18 +99,18 @@ class FakeSlurm(FakeCluster, SlurmPort):
             self._change(one.job, excluded=one.exclude, eligible=self.now + one.delay_s, reason=reason)
 
     def allow_requeue(self, job: JobId) -> None:
-        rules.job_argument(rules.found(self.jobs(), job))
+        rules.job_argument(rules.require_job(self.jobs(), job))
         self._change(job, requeue=True)
 
     def comment(self, job: JobId, text: str) -> None:
-        found = rules.found(self.jobs(), job)
+        found = rules.require_job(self.jobs(), job)
         whole = rules.new_comment(found, text)
         if found.is_over:
             raise Stale("it has ended, and there is no accounting")
         self._change(job, admin_comment=whole)
 
     def extend(self, job: JobId, limit_s: float) -> None:
-        found = rules.found(self.jobs(), job)
+        found = rules.require_job(self.jobs(), job)
         rules.may_signal(found)
         rules.job_argument(found)
         minutes = rules.limit_minutes(found, limit_s, self.longest)
@@ -123,7 +123,7 @@ class FakeSlurm(FakeCluster, SlurmPort):
             self._change(job.id, eligible=self.now + seconds)
 
     def set_nice(self, job: JobId, nice: int) -> None:
-        found = rules.found(self.jobs(), job)
+        found = rules.require_job(self.jobs(), job)
         rules.may_set_nice(found)
         rules.job_argument(found)
         self._change(job, nice=nice, priority=found.priority + found.nice - nice)
@@ -156,12 +156,12 @@ class FakeSlurm(FakeCluster, SlurmPort):
                 self.node_table[name] = replace(self.node_table[name], features=available, active_features=active)
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
-        found = rules.found(self.jobs(), job)
+        found = rules.require_job(self.jobs(), job)
         rules.may_cancel_replica(found, run)
         self.job_table[job] = replace(found, state=JobState.CANCELLED, ended=found.started)
 
     def signal(self, job: JobId, signal: str) -> None:
-        rules.may_signal(rules.found(self.jobs(), job))
+        rules.may_signal(rules.require_job(self.jobs(), job))
         self.signals.append((job, signal))
 
     # Deep checks, and nodes that are kept

@@ -32,7 +32,7 @@ from steward.model.health import Advice
 from steward.model.ids import JobId
 from steward.model.mark import SPARE, first_token
 from steward.model.memory import Memory
-from steward.model.mend import fits
+from steward.model.mend import is_possible_mend
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
@@ -211,7 +211,7 @@ def ends_only_what_is_over(action: LetGo, seen: Observed) -> None:
 
 def mends_only_what_is_out(action: MendNode, seen: Observed) -> None:
     node, view = seen.nodes[action.node], seen.agents[action.node]
-    assert fits(action.rung, action.target), f"P5: {action} makes no sense"
+    assert is_possible_mend(action.rung, action.target), f"P5: {action} makes no sense"
     assert node.is_drain or node.is_down, f"P5: {action.key} on a node in service: {node}"
     assert not node.is_busy, f"P5: {action.key} under a job: {node}"
     assert view.connected, f"P5: {action.key} to nobody"

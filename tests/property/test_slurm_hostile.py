@@ -101,7 +101,7 @@ def test_any_text_of_scontrol_is_read_or_refused(text: str) -> None:
     for read in (
         reservations.reservations,
         lambda text: partitions.partitions(text, 1.0),
-        partitions.booted,
+        partitions.slurmctld_started,
         parse_partitions,
         versions.parse,
         expand,

@@ -75,7 +75,7 @@ def is_alive(process: ProcessKey) -> bool:
     return seen is not None and seen.process == process and not seen.dead
 
 
-def every() -> Iterator[Seen]:
+def all_processes() -> Iterator[Seen]:
     """Yield all processes; those that end during the look are left out."""
     for entry in os.listdir(_PROC):
         if entry.isdigit() and (seen := look(int(entry))) is not None:
@@ -85,7 +85,7 @@ def every() -> Iterator[Seen]:
 def descendants(root: ProcessKey) -> list[Seen]:
     """Return the live processes below `root`, nearest first, without `root` itself."""
     children: dict[int, list[Seen]] = {}
-    for seen in every():
+    for seen in all_processes():
         children.setdefault(seen.parent, []).append(seen)
     found: list[Seen] = []
     parents = [root.pid] if is_alive(root) else []

@@ -11,7 +11,7 @@ from steward.adapters.wire.messages import answer_of
 from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, mend_of, stacks_of
 from steward.agent.desk import JobDesk
 from steward.agent.link import HeadLink
-from steward.agent.tasks import together
+from steward.agent.tasks import run_together
 from steward.model.agent_action import CollectStacks, LetGo, MendNode
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
@@ -164,7 +164,7 @@ class Agent:
         self._notifier.ready()
         try:
             parts = (self._link.run(self), self._senses.run(), self._setups.run(), self._elastic.run(), self._alive())
-            await together(*parts, *more)
+            await run_together(*parts, *more)
         finally:
             self._notifier.stopping()
 

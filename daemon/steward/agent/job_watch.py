@@ -19,7 +19,7 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
-from steward.agent.tasks import together
+from steward.agent.tasks import run_together
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
@@ -202,7 +202,7 @@ class JobWatch:
     async def run(self) -> None:
         """Look until cancelled; a look that hangs delays no other. While no job is here, wait for the next claim."""
         # a job that is over stays in the book for a while; each step of a job repeats the claim
-        await together(*(self._keep_looking(name) for name in EVERY_S))
+        await run_together(*(self._keep_looking(name) for name in EVERY_S))
 
     async def turn(self) -> None:
         """Take every look once; without an opted-in job, look at nothing."""

@@ -14,7 +14,7 @@ from steward.adapters.node.mender import same_gpu
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.agent.tasks import Debounced
 from steward.checks.check import Judgement
-from steward.checks.kernel_events import KernelEvent, related, remember
+from steward.checks.kernel_events import KernelEvent, judged_together, with_line
 from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.limits import Limits
 from steward.model.dotted import lookup_dotted
@@ -82,13 +82,13 @@ class KernelWatch:
         text = self._trouble or f"follows {self._path}"
         return (
             Finding(check=FAMILY, outcome=outcome, text=text, at=self._since),
-            *(event.finding for event in related(self._events)),
+            *(event.finding for event in judged_together(self._events)),
         )
 
     def forget(self, names: tuple[str, ...], before: float) -> None:
         """End the events up to `before` (Unix s) that a reset or restart of `names` (a GPU, a service) cures."""
         self.catch_up()
-        seen = zip(self._events, related(self._events), strict=True)
+        seen = zip(self._events, judged_together(self._events), strict=True)
         cured = [event for event, told in seen if event.at <= before and _is_cured(told, names)]
         self._events = tuple(event for event in self._events if event not in cured)
         for event in cured:
@@ -165,7 +165,7 @@ class KernelWatch:
         if sign is None or lookup_dotted(sign.check, self._limits.modes) == "off":
             return
         sign = with_limits(sign, self._limits)
-        self._events = remember(self._events, sign, line.at, now=self._clock.now())
+        self._events = with_line(self._events, sign, line.at, now=self._clock.now())
 
     def _set_trouble(self, trouble: str) -> bool:
         """Keep and log why the log cannot be followed (empty if it is); return whether that changed."""

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed, why_unsendable
 from steward.adapters.wire.handshake import Terms, seconds_to_next_beat
-from steward.agent.tasks import together
+from steward.agent.tasks import run_together
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class HeadLink:
         try:
             silence = HeadSilence(terms)
             listen = self._listen(channel, listener, silence)
-            await together(self._beat(channel, terms, silence), listen, self._send_queued(channel, outbox))
+            await run_together(self._beat(channel, terms, silence), listen, self._send_queued(channel, outbox))
         except asyncio.CancelledError:
             await self._take_leave(channel)
             raise

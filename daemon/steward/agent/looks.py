@@ -110,7 +110,7 @@ class JobEyes:
 
     def used(self, users: Mapping[JobId, int]) -> Used:
         """Return the resources that the jobs of these users have used."""
-        return job_processes.used(users)
+        return job_processes.resources_used(users)
 
     def gpus_busy(self) -> bool | None:
         """Return whether a GPU of this node is busy; None if that is not known."""

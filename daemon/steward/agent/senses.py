@@ -11,7 +11,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import report_frame
 from steward.agent.catalogue import SiteChecks
-from steward.agent.tasks import together
+from steward.agent.tasks import run_together
 from steward.agent.track import Track, loop_now
 from steward.checks.check import Check
 from steward.model.health import Finding, Outcome
@@ -129,7 +129,9 @@ class Senses:
     async def run(self) -> None:
         """Run the checks and watches until cancelled."""
         try:
-            await together(self._schedule(), *(one.run(self._report_news, self._look_again) for one in self._watches))
+            await run_together(
+                self._schedule(), *(one.run(self._report_news, self._look_again) for one in self._watches)
+            )
         finally:
             for task in self._tasks.values():
                 task.cancel()

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 
 
-async def together(*parts: Coroutine[Any, Any, None]) -> None:
+async def run_together(*parts: Coroutine[Any, Any, None]) -> None:
     """Run all until the first one ends, or until cancelled; then cancel the others and raise the first one's error."""
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:

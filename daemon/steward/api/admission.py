@@ -121,7 +121,7 @@ async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
         raise HTTPException(408, "the caller has gone away before the end of the body") from error
 
 
-async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
+async def admit_caller(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
     """Return the login name of a caller who may change things, and the body.
 
     Raises HTTPException for a bad body, Refused without valid proof, Retryable if munged does not answer.

@@ -13,7 +13,7 @@ from steward.model.observed import Freshness
 from steward.policy.draft import Draft
 from steward.policy.job.decide import RULES
 from steward.policy.quota.view import TeamView, quota_view
-from steward.views.report import Window, grouped, job_ledgers
+from steward.views.report import Window, grouped_sums, job_ledgers
 from steward.workflows.snapshot import Snapshot
 
 _DAY_S = 86_400.0
@@ -72,7 +72,7 @@ class JobMetrics(Collector):
         if not at <= snapshot.at < at + _FRESH_FOR_S:
             runs = [run for job in snapshot.memory.ledger.values() for run in job]
             window = Window(since=snapshot.at - _DAY_S, until=snapshot.at)
-            sums = grouped(job_ledgers(runs, window, snapshot.at), lambda one: one.last.partition)
+            sums = grouped_sums(job_ledgers(runs, window, snapshot.at), lambda one: one.last.partition)
             self._sums = (snapshot.at, sums)
         return sums
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from steward.api.admission import admitted, json_of
+from steward.api.admission import admit_caller, json_of
 from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
@@ -151,7 +151,7 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
     """
 
     async def serve(request: Request) -> Response:
-        who, body = await admitted(request, gatekeeper)
+        who, body = await admit_caller(request, gatekeeper)
         said = json_of(body)
         if not isinstance(said, dict):
             raise HTTPException(400, 'the body is not an object such as {"document": {...}}')

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from steward.api.admission import OwnHosts, admitted, own_names, words_of
+from steward.api.admission import OwnHosts, admit_caller, own_names, words_of
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.channels import test_channels
 from steward.api.checks import check_deep
@@ -101,7 +101,7 @@ class Pages:
 
     async def notify_test(self, request: Request) -> Response:
         """Send a test message and return each channel's result."""
-        who, body = await admitted(request, self._gatekeeper)
+        who, body = await admit_caller(request, self._gatekeeper)
         channel = words_of(body).get("channel", "")
         return JsonAnswer(await run_in_threadpool(test_channels, self._source.notify, who, channel))
 
@@ -112,7 +112,7 @@ class Pages:
         return await self._order(request, change_run)
 
     async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
-        who, body = await admitted(request, self._gatekeeper)
+        who, body = await admit_caller(request, self._gatekeeper)
         answer = await run_in_threadpool(self._source.commands.give, command(who, words_of(body)))
         return JsonAnswer({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
 

@@ -20,7 +20,7 @@ from steward.model.order import Approve, Refusal, RefusalKind
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import current_counts
-from steward.views.breakers import now_line, withheld
+from steward.views.breakers import now_line, withheld_repairs
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
@@ -92,7 +92,7 @@ def breakers_view(draft: Draft) -> list[Json]:
     those whose repair the breaker withholds; `now` says that in words.
     """
     found = sorted(draft.breakers.values(), key=lambda each: (each.tripped, each.scope))
-    held = withheld(draft)
+    held = withheld_repairs(draft)
     return [
         {
             **shape(each),

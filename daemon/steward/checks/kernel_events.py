@@ -40,7 +40,7 @@ class KernelEvent:
         return self.verdict.finding(self.check, self.at, event=True, subject=self.subject)
 
 
-def remember(
+def with_line(
     events: tuple[KernelEvent, ...], sign: Sign, at: float, *, now: float | None = None
 ) -> tuple[KernelEvent, ...]:
     """Return the events after one more line, logged at `at` and read at `now`.
@@ -99,7 +99,7 @@ def _bounded(events: tuple[KernelEvent, ...]) -> tuple[KernelEvent, ...]:
     return tuple(one for one in events if one is not least)
 
 
-def related(events: tuple[KernelEvent, ...]) -> tuple[KernelEvent, ...]:
+def judged_together(events: tuple[KernelEvent, ...]) -> tuple[KernelEvent, ...]:
     """Return the events after each has been judged in the light of the others.
 
     The driver's own advice (Xid 154) replaces that of the table for the same GPU. A link that an NVSwitch lost because

@@ -13,7 +13,7 @@ Devices = Callable[[Raw], Iterable[str]]
 """A look -> the devices that it found, each by a name that never changes within a boot."""
 
 
-def remember(there: Iterable[str], past: Past) -> Notes:
+def note_first_seen(there: Iterable[str], past: Past) -> Notes:
     """Return the notes after this look: when each device was first seen."""
     return {**dict.fromkeys(there, (past.now,)), **past.notes}
 
@@ -36,7 +36,7 @@ def judge_set(
 
 def note_of(devices: Devices) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
     """Return the `note` function of a check of these devices."""
-    return lambda raws, facts, past: remember(devices(raws[0]), past)
+    return lambda raws, facts, past: note_first_seen(devices(raws[0]), past)
 
 
 def judge_of(devices: Devices, expected: Threshold, what: str, severity: Severity, advice: Advice) -> Judge:

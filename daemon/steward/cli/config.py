@@ -41,7 +41,7 @@ def check(file: Path | None, offline: bool) -> None:
 def _check_files(settings: Settings, where: Path) -> None:
     """Raise ClickException if stewardd would not start with the files of keys and secrets that the settings name."""
     try:
-        if os.geteuid() in choose.trusted(settings):  # others may not read these files
+        if os.geteuid() in choose.trusted_uids(settings):  # others may not read these files
             choose.check_files(settings)
     except PortError as error:
         raise click.ClickException(f"{where}: {error}") from None

@@ -31,7 +31,7 @@ from steward.workflows.far_hosts import (
     HostProblem,
     HostRole,
     Tally,
-    chosen,
+    files_for_host,
     install_script,
     on_hosts,
 )
@@ -103,7 +103,7 @@ def install(
 
     def work(host: str) -> str:
         facts = HostFacts.of(shell(host, ASK, b"", _ASK_S))
-        said = shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
+        said = shell(host, install_script(kind, head), archive(files_for_host(files, facts, kind)), _WORK_S)
         if kind is HostRole.NODE and host == hosts[0]:
             _await_first(context.client(), host, shell)
         return said

@@ -142,7 +142,7 @@ def _stderr_is_the_journals() -> bool:
     return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
 
 
-def fleet(settings: Settings, slurm: SlurmPort) -> Fleet | None:
+def make_providers(settings: Settings, slurm: SlurmPort) -> Fleet | None:
     """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one."""
     other = settings.capacity.provider
     kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
@@ -202,7 +202,7 @@ def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
     )
 
 
-def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
+def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     """Return the opened store; report to `tell` if a damaged file was repaired. Raises Retryable or Permanent."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
@@ -218,7 +218,7 @@ def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
 
 
-def channels(settings: Settings) -> tuple[NotifyChannel, ...]:
+def make_channels(settings: Settings) -> tuple[NotifyChannel, ...]:
     """Return the channels of notifications. Raises Permanent for an unusable one."""
     return tuple(
         NotifyChannel(kind=one.kind, rule=one.rule(), messenger=_messenger(one, settings.cluster.name))
@@ -261,7 +261,7 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
         raise Permanent(f"{where} {file}: {cause(error)}; make it, readable by SlurmUser only") from error
 
 
-def trusted(settings: Settings) -> frozenset[int]:
+def trusted_uids(settings: Settings) -> frozenset[int]:
     """Return the uids that agents believe: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
 
@@ -269,12 +269,12 @@ def trusted(settings: Settings) -> frozenset[int]:
 def check_files(settings: Settings) -> None:
     """Read the files that the settings name, as the head does at its start. Raises Permanent for an unusable one."""
     access_keys(settings)
-    channels(settings)
+    make_channels(settings)
 
 
 def own_word(settings: Settings, uid: int) -> frozenset[int]:
-    """Return `trusted`. Raises Permanent if our own `uid` is not among it: no agent would believe this head."""
-    believed = trusted(settings)
+    """Return `trusted_uids`. Raises Permanent if our own `uid` is not among it: no agent would believe this head."""
+    believed = trusted_uids(settings)
     if uid not in believed:
         name = settings.cluster.slurm_user
         raise Permanent(
@@ -284,16 +284,16 @@ def own_word(settings: Settings, uid: int) -> frozenset[int]:
     return believed
 
 
-def admins(settings: Settings) -> frozenset[int]:
+def admin_uids(settings: Settings) -> frozenset[int]:
     """Return the uids that may change things over HTTP: root, SlurmUser and `api.admins`."""
-    return trusted(settings) | {_uid(name, "api.admins") for name in settings.api.admins}
+    return trusted_uids(settings) | {_uid(name, "api.admins") for name in settings.api.admins}
 
 
 def access_keys(settings: Settings) -> Callable[[str], AccessKey | None]:
     """Return the function that finds an access key by its id. Raises Permanent for an unusable file."""
     if settings.api.keys_file is None:
         return lambda _id: None
-    keys = KeysFile(settings.api.keys_file, trusted(settings))
+    keys = KeysFile(settings.api.keys_file, trusted_uids(settings))
     keys.key("")
     return keys.key
 

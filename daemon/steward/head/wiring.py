@@ -140,7 +140,7 @@ def build_head(settings: Settings, file: Path) -> Head:
     cycle = Cycle(
         _parts(base, hub, witness), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
     )
-    gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
+    gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk, file)
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
@@ -182,7 +182,7 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
-    store = choose.store(settings, told.append)
+    store = choose.open_store(settings, told.append)
     slurm = CommandLineSlurm(
         conf=str(conf),
         timeout_s=limit_s,
@@ -200,7 +200,7 @@ def _base(settings: Settings) -> _Base:
         slurm=slurm,
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
-        provider=choose.fleet(settings, slurm),
+        provider=choose.make_providers(settings, slurm),
         store=store,
         metrics=Metrics(want, store.set_aside_at),
         commands=Commands(bell.ring),
@@ -288,7 +288,7 @@ def _place(settings: Settings) -> CapacityPlace:
 
 def _desk(base: _Base) -> NotifyDesk:
     return NotifyDesk(
-        channels=choose.channels(base.settings),
+        channels=choose.make_channels(base.settings),
         store=base.store,
         clock=base.clock,
         tell=base.new_events.append,

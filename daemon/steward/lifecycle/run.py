@@ -15,7 +15,7 @@ from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
 from steward.adapters.proc import ProcessKey, adopt_orphans, end_all_below, look
 from steward.adapters.process import Failed, run_to_file
 from steward.lifecycle.output import SetupOutput
-from steward.lifecycle.source import fetch
+from steward.lifecycle.source import fetch_source
 from steward.model.group import Role
 from steward.model.setup import SetupReport, SetupState
 from steward.model.text import cause, cause_and_file
@@ -105,7 +105,7 @@ def _download(run: SetupDir, job: SetupJob, output: SetupOutput, deadline: float
     lifecycle = job.order.lifecycle
     output.say(f"Downloading lifecycle scripts from {lifecycle.source}")
     pinned = bool(lifecycle.sha256)
-    fetch(lifecycle.source, run.scripts, lambda: FetchBudget(deadline=deadline), told=waits, pinned=pinned)
+    fetch_source(lifecycle.source, run.scripts, lambda: FetchBudget(deadline=deadline), told=waits, pinned=pinned)
 
 
 def _check_digest(run: SetupDir, wanted: str) -> None:

@@ -26,7 +26,7 @@ Fetch = Callable[[str, Path, FetchBudget], None]
 FETCHES: Mapping[str, Fetch | None] = {"file": fetch_file, "https": fetch_https, "s3": fetch_s3}
 
 
-def fetch(
+def fetch_source(
     source: str,
     folder: Path,
     budget: Callable[[], FetchBudget],

@@ -56,6 +56,6 @@ def is_gpu(word: str) -> bool:
     return is_gpu_uuid(word) or _PCI.match(word) is not None
 
 
-def fits(rung: Advice, target: str) -> bool:
+def is_possible_mend(rung: Advice, target: str) -> bool:
     """Return whether an agent could carry out this rung on this target: restart a unit, reset a GPU."""
     return is_unit(target) if rung is Advice.RESTART_SERVICE else rung is Advice.RESET_GPU and is_gpu(target)

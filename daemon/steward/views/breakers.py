@@ -16,7 +16,7 @@ Withheld = Mapping[str, tuple[NodeName, ...]]
 """The nodes whose repair each tripped breaker withholds, by the breaker's scope."""
 
 
-def withheld(draft: Draft) -> Withheld:
+def withheld_repairs(draft: Draft) -> Withheld:
     """Return the repairs that each tripped breaker withholds now."""
     found: dict[str, tuple[NodeName, ...]] = dict.fromkeys(sorted(draft.breakers), ())
     if not found:

@@ -15,7 +15,7 @@ from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, span, time_left, times
 from steward.policy.case.scene import limit_s
-from steward.policy.case.spares import free_spare, needs_spare, shortage
+from steward.policy.case.spares import free_spare, needs_spare, why_no_spare
 from steward.policy.case.suspicion import SCOUTED, fault_of, is_in_incident, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, culprits
@@ -28,7 +28,7 @@ from steward.policy.facts.slurm_faults import acting_row, reason_fault, response
 from steward.policy.facts.verdict import Standing, admin_command, standing
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.run_end import end_of
-from steward.policy.job.failure import stalls
+from steward.policy.job.failure import count_stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, hold_text, is_left_to_slurm, not_before
@@ -246,7 +246,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
     elif case.stand_in:
         lines.append(f"Spare {case.stand_in} is to serve in its place.")
     if is_short := case.step is CaseStep.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
-        lines.append(f"The repair waits for a spare; {shortage(case, draft)}.")
+        lines.append(f"The repair waits for a spare; {why_no_spare(case, draft)}.")
     if case.tries and not is_short:
         lines.append(f"The provider refused {times(case.tries)}; next try {time_left(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
@@ -426,7 +426,7 @@ def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
     at = f" of step {saved.step}" if saved.step is not None else ""
     since = f", saved {ago(saved.at, draft.now)}" if saved.at is not None else ""
     limit = options(mem.mode, draft.want.resume).stalls
-    stalled = f" Resumes in a row without a new one: {stalls(mem)} of {limit}." if mem.resumes else ""
+    stalled = f" Resumes in a row without a new one: {count_stalls(mem)} of {limit}." if mem.resumes else ""
     return f"Its newest checkpoint: {saved.path or 'one'}{at}{since}.{stalled}"
 
 

@@ -16,7 +16,7 @@ from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
 from steward.model.text import REPORT_ONLY, one_line, time_left, times
 from steward.model.why import Why
-from steward.policy.case.spares import free_spare, needs_spare, shortage
+from steward.policy.case.spares import free_spare, needs_spare, why_no_spare
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import REBOOTS, commands_for_held_node, is_orphan, remedy_for_orphan, return_command
@@ -27,7 +27,7 @@ from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act
 from steward.policy.guards.approval import why_awaits
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import SUSPECT_AGAIN_S
-from steward.policy.guards.ladder import often_lost, quarantine
+from steward.policy.guards.ladder import often_lost, why_quarantined
 from steward.policy.slurm_reasons import Response, slurms_own
 from steward.policy.traits import PLANNED_ABSENCE
 
@@ -153,7 +153,7 @@ def why_kept_out(case: Case, draft: Draft) -> str:
         return ""
     bad = next((finding for finding in view.findings if blocks_return(finding, draft)), None)
     failing = f"its check {bad.check} fails: {bad.text}" if bad is not None else ""
-    return failing or often_lost(case, draft) or quarantine(case, draft)
+    return failing or often_lost(case, draft) or why_quarantined(case, draft)
 
 
 def _case_word(case: Case) -> Word:
@@ -434,7 +434,7 @@ def _jobs_on(node: NodeName, draft: Draft) -> str:
 
 def _of_launch(case: Case, draft: Draft) -> str:
     if needs_spare(case, draft) and free_spare(case, draft) is None:
-        return f"waits for a spare: {shortage(case, draft)}"
+        return f"waits for a spare: {why_no_spare(case, draft)}"
     if case.tries:
         return f"the provider is asked again {time_left(case.next_try, draft.now)} (refused {times(case.tries)})"
     return f"{_DONE[case.rung]} now; then its agent is awaited"

@@ -228,7 +228,7 @@ def _most(message: Message, rule: ChannelRule) -> int:
     return max(1, rule.per_hour // 2) if _is_of_job(message) else rule.per_hour
 
 
-def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
+def next_message(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
     """Return the most important message that may be sent now; None if there is none."""
     used = sum(now < at + HOUR_S for at in state.attempts)
     ready = (one for one in state.queue if one.not_before <= now and used < _most(one, rule))
@@ -236,7 +236,7 @@ def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
 
 
 def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None:
-    """Return when `due` may return a message without a new event; None if the queue is empty."""
+    """Return when `next_message` may return a message without a new event; None if the queue is empty."""
     recent = sorted(at for at in state.attempts if now < at + HOUR_S)
 
     def free_at(most: int) -> float:
@@ -245,7 +245,7 @@ def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None
     return min((max(free_at(_most(one, rule)), one.not_before) for one in state.queue), default=None)
 
 
-def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
+def after_try_began(state: ChannelState, message: Message, now: float) -> ChannelState:
     """Return the state after a try began: it counts, and later events of its key wait for the window's end."""
     return replace(
         _with(state, replace(message, trying=True)),
@@ -254,16 +254,16 @@ def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
     )
 
 
-def sent(state: ChannelState, message: Message) -> ChannelState:
+def without_message(state: ChannelState, message: Message) -> ChannelState:
     """Return the state without this message."""
     return replace(state, queue=tuple(one for one in state.queue if one.number != message.number))
 
 
-def failed(state: ChannelState, message: Message, now: float, *, is_final: bool) -> ChannelState:
+def after_failed_try(state: ChannelState, message: Message, now: float, *, is_final: bool) -> ChannelState:
     """Return the state after a try failed: the message is tried again later, or given up."""
     tries = message.tries + 1
     if is_final or tries >= MOST_TRIES:
-        return sent(state, message)
+        return without_message(state, message)
     again = now + _BACKOFF_S[min(tries, len(_BACKOFF_S)) - 1]
     return _with(state, replace(message, trying=False, tries=tries, not_before=again))
 
@@ -273,7 +273,7 @@ def is_given_up(state: ChannelState, message: Message) -> bool:
     return all(one.number != message.number for one in state.queue)
 
 
-def resumed(state: ChannelState) -> ChannelState:
+def after_restart(state: ChannelState) -> ChannelState:
     """Return the state after a restart, when it is unknown whether a message that was being tried arrived.
 
     An error is sent again under the same number, so that nothing important is lost. Any lower level is not, so that

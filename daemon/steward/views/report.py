@@ -27,7 +27,7 @@ def timeline(runs: Sequence[Run], now: float) -> tuple[Segment, ...]:
     return tuple(found)
 
 
-def clipped(segments: Iterable[Segment], since: float, until: float) -> tuple[Segment, ...]:
+def clip_segments(segments: Iterable[Segment], since: float, until: float) -> tuple[Segment, ...]:
     """Return the parts of the segments between two moments."""
     cut = (replace(one, begin=max(one.begin, since), end=min(one.end, until)) for one in segments)
     return tuple(one for one in cut if one.begin < one.end)
@@ -209,7 +209,7 @@ def out_of_service_s(case: Case, window: Window) -> float:
     return max(min(end, window.until) - max(begin, window.since), 0.0)
 
 
-def grouped(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> Mapping[str, Sums]:
+def grouped_sums(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> Mapping[str, Sums]:
     """Return the sums of the jobs for each value of `name`."""
     parts: defaultdict[str, list[Segment]] = defaultdict(list)
     for one in ledgers:
@@ -227,7 +227,7 @@ def by_month(ledgers: Sequence[JobLedger]) -> Mapping[str, Sums]:
     while at < end:
         month = datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
         _, after = month_window(month)
-        if part := clipped(segments, at, after):
+        if part := clip_segments(segments, at, after):
             found[month] = Sums.of(part)
         at = after
     return found
@@ -249,7 +249,7 @@ def _job(runs: list[Run], cases: Mapping[CaseId, Case], window: Window, now: flo
     return JobLedger(
         job=runs[0].job,
         runs=tuple(runs),
-        segments=clipped(timeline(runs, now), window.since, window.until),
+        segments=clip_segments(timeline(runs, now), window.since, window.until),
         incidents=tuple(_incident(run, follower, cases) for run, follower in pairs if run.was_hit),
     )
 

@@ -90,7 +90,7 @@ class Attention:
     lost: float = 0.0
 
 
-def attention(memory: Memory, known: Known, now: float) -> Attention:
+def records_to_read(memory: Memory, known: Known, now: float) -> Attention:
     """Return the records that this turn must read."""
     asked = _with_nodes((ask.job for ask in known.asks), memory, known)
     silent = _silent(known.views, now)

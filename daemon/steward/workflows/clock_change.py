@@ -32,7 +32,7 @@ def since_set_back(memory: Memory, now: float) -> Memory:
 
 def since_change(memory: Memory, change: ClockChange) -> Memory:
     """Return the memory with its times moved by the change, and with the change noted."""
-    moved = earlier(memory, change.by)
+    moved = moved_earlier(memory, change.by)
     # as Slurm stamped them, so that a run is still the same one
     begun = {id: _since(job.started, change, change.at) for id, job in memory.jobs.items()}
     jobs = {id: replace(job, started=begun[id]) for id, job in moved.jobs.items()}
@@ -42,10 +42,10 @@ def since_change(memory: Memory, change: ClockChange) -> Memory:
 
 def since_stamp(value: T, last: float, now: float) -> T:
     """Return a record; with its times moved into the past if `last`, the time of its last change, is in the future."""
-    return earlier(value, last - now) if last - now > NOTICED_S else value
+    return moved_earlier(value, last - now) if last - now > NOTICED_S else value
 
 
-def earlier(value: T, by: float) -> T:
+def moved_earlier(value: T, by: float) -> T:
     """Return a record with each `UnixTime` in it moved `by` seconds into the past; 0 means never, and stays 0."""
     if not is_dataclass(value):
         return value
@@ -63,7 +63,7 @@ def _hints(kind: type[Any]) -> Mapping[str, Any]:
 
 def _moved(value: Any, hint: Any, by: float) -> Any:
     if dataclasses.is_dataclass(value):
-        return earlier(value, by)
+        return moved_earlier(value, by)
     if isinstance(value, float):
         return value - by if value and _is_time(hint) else value
     if isinstance(value, Mapping):

@@ -114,7 +114,7 @@ class HostFacts:
         return HostFacts(uid=int(lines[0]), kind=lines[1], slurm=release[1] if release else "")
 
 
-def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str, ...]:
+def files_for_host(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str, ...]:
     """Return the files in the folder that a host needs. Raises HostProblem if the host or the folder is unfit."""
     if facts.uid != 0:
         raise HostProblem("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")

@@ -98,7 +98,7 @@ class ChannelWorker:
         """
         now, rule = self._clock.now(), self.channel.rule
         state = self._with_new_events(now)
-        message = notify.due(state, rule, now)
+        message = notify.next_message(state, rule, now)
         if message is not None:
             self._try(state, message)
             return 0.0
@@ -129,7 +129,7 @@ class ChannelWorker:
 
     def _resumed(self, found: ChannelState) -> ChannelState:
         """Return the state to go on from; report each dropped message that may have arrived or not."""
-        state = notify.resumed(found)
+        state = notify.after_restart(found)
         kept = {one.number for one in state.queue}
         for one in found.queue:
             if one.number not in kept:
@@ -139,15 +139,15 @@ class ChannelWorker:
 
     def _try(self, state: ChannelState, message: Message) -> None:
         """Try to send a message, and write the outcome."""
-        begun = notify.begun(state, message, self._clock.now())
+        begun = notify.after_try_began(state, message, self._clock.now())
         self._keep(begun)
         error, is_final = _sent(self.channel.messenger, message)
         if not error:
             self.last_sent, self.last_error = self._clock.now(), ""
-            self._keep(notify.sent(begun, message))
+            self._keep(notify.without_message(begun, message))
             return
         self.last_error = error
-        after = notify.failed(begun, message, self._clock.now(), is_final=is_final)
+        after = notify.after_failed_try(begun, message, self._clock.now(), is_final=is_final)
         self._keep(after)
         if notify.is_given_up(after, message):
             self._give_up(message, error)

@@ -19,7 +19,14 @@ from steward.model.observed import Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AccountingPort, AgentPort, Clock, ProviderPort, SlurmPort
-from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
+from steward.workflows.attention import (
+    Known,
+    has_marked,
+    is_reserving,
+    jobs_by_node,
+    partitions_matter,
+    records_to_read,
+)
 from steward.workflows.bell import Bell
 from steward.workflows.clock_change import in_time
 from steward.workflows.confirm import Confirmed
@@ -120,7 +127,7 @@ class Observer:
         self._read_partitions(memory)
         self._read_reservations(memory)
         self._gres.look()
-        about = attention(memory, self._known(asks, opted), self._clock.now())
+        about = records_to_read(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=self._slurmctld_started(), busy=busy, alive=alive)
         instances = self._instances.last if self._instances else None

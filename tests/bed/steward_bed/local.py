@@ -259,7 +259,7 @@ def _tree(daemon: ProcessKey) -> list[ProcessKey]:
 
 
 def _daemons(root: Path) -> Iterator[ProcessKey]:
-    for seen in proc.every():
+    for seen in proc.all_processes():
         if not seen.dead and _program(seen.process.pid).startswith(_DAEMONS) and _uses(seen.process.pid, root):
             yield seen.process
 

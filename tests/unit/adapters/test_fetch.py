@@ -10,7 +10,7 @@ import pytest
 
 from steward.adapters.fetch.file import fetch_file
 from steward.adapters.fetch.folder import FetchBudget, TimeOver, digest, inside, unpack
-from steward.lifecycle.source import fetch
+from steward.lifecycle.source import fetch_source
 from steward.ports import Permanent
 from tests.fakes.archives import budget, files, tar
 
@@ -96,14 +96,14 @@ def test_a_folder_that_is_not_mounted_yet_is_waited_for(tmp_path: Path) -> None:
             source.mkdir()
             (source / "a").write_text("a")
 
-    fetch(source.as_uri(), tmp_path / "out", budget, told=lambda line: None, sleep=sleep)
+    fetch_source(source.as_uri(), tmp_path / "out", budget, told=lambda line: None, sleep=sleep)
     assert waits == [1.0, 2.0, 4.0]
     assert files(tmp_path / "out") == {"a": "a"}
 
 
 def test_an_unknown_kind_of_source_is_told_with_those_that_are_known(tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="file://, https://, s3://"):
-        fetch("http://x/y", tmp_path / "out", budget, told=lambda line: None)
+        fetch_source("http://x/y", tmp_path / "out", budget, told=lambda line: None)
 
 
 def test_the_digest_is_that_of_names_sizes_and_contents_alone(tmp_path: Path) -> None:

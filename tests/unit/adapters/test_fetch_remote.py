@@ -12,7 +12,7 @@ import pytest
 import trustme
 from moto.server import ThreadedMotoServer
 
-from steward.lifecycle.source import TRIES, fetch
+from steward.lifecycle.source import TRIES, fetch_source
 from steward.ports import Permanent, Retryable
 from tests.fakes.archives import budget, files, tar
 
@@ -71,7 +71,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 def fetched(source: str, folder: Path) -> list[float]:
     """The waits between the tries."""
     waits: list[float] = []
-    fetch(source, folder, budget, told=lambda line: None, sleep=waits.append)
+    fetch_source(source, folder, budget, told=lambda line: None, sleep=waits.append)
     return waits
 
 
@@ -91,7 +91,7 @@ def test_an_address_that_is_wrong_is_not_tried_again(site: Site, tmp_path: Path)
 def test_a_server_that_stays_away_is_given_up(tmp_path: Path) -> None:
     waits: list[float] = []
     with pytest.raises(Retryable):
-        fetch("https://127.0.0.1:1/x", tmp_path / "out", budget, told=lambda line: None, sleep=waits.append)
+        fetch_source("https://127.0.0.1:1/x", tmp_path / "out", budget, told=lambda line: None, sleep=waits.append)
     assert len(waits) <= TRIES - 1
 
 
@@ -162,5 +162,5 @@ def test_a_bucket_that_cannot_be_reached_is_tried_again(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     waits: list[float] = []
     with pytest.raises(Retryable):
-        fetch(f"{bucket}/lc", tmp_path / "out", budget, told=lambda line: None, sleep=waits.append)
+        fetch_source(f"{bucket}/lc", tmp_path / "out", budget, told=lambda line: None, sleep=waits.append)
     assert len(waits) == TRIES - 1

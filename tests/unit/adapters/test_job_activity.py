@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from threading import Thread
 
-from steward.adapters.node.job_processes import processes, used
+from steward.adapters.node.job_processes import processes, resources_used
 from steward.model.ids import JobId
 from tests.fakes.until import FACT_S
 
@@ -70,8 +70,8 @@ def test_who_says_in_his_environment_that_anothers_job_is_his_adds_nothing_to_it
     machine.process(10, environ="SLURM_JOB_ID=7\0", seconds=2.0)
     machine.process(11, cgroup="0::/job_8/step_0", environ="SLURM_JOB_ID=7\0", seconds=3.0)
     machine.process(12, cgroup="0::/user.slice/user-9.slice/user@9.service/job_7", seconds=2.0)
-    assert used({J7: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {}
-    assert used({J7: os.getuid() + 1, J8: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {J8: 6.0}
+    assert resources_used({J7: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {}
+    assert resources_used({J7: os.getuid() + 1, J8: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {J8: 6.0}
 
 
 def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: P
     machine.process(11, cgroup="0::/job_7/step_1", seconds=0.5)
     machine.counter("port_xmit_data", 100)
     machine.counter("port_rcv_data", 25)
-    found = used(USERS, machine.proc, machine.sys)
+    found = resources_used(USERS, machine.proc, machine.sys)
     assert found.cpu_s == {J7: 5.0}
     assert found.network_bytes == 1500 + 4 * 125
 
@@ -88,4 +88,4 @@ def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: P
 def test_what_ends_meanwhile_is_left_out(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     (machine.proc / "10").mkdir()
-    assert used(USERS, machine.proc, machine.sys).cpu_s == {}
+    assert resources_used(USERS, machine.proc, machine.sys).cpu_s == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.node.setup_dir import SetupDir
-from steward.adapters.proc import every, look
+from steward.adapters.proc import all_processes, look
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.order_messages import order_frames, setup_of
 from steward.agent.setup import CUT_OFF
@@ -138,7 +138,7 @@ def test_a_runner_that_is_killed_is_told_as_interrupted_and_its_script_is_ended(
 
 def runner_of(disk: NodeDisk) -> int:
     words = f"run\0{disk.root}\0t1".encode()
-    for seen in every():
+    for seen in all_processes():
         with contextlib.suppress(OSError):  # it ended meanwhile
             if words in (Path("/proc") / str(seen.process.pid) / "cmdline").read_bytes() and not seen.dead:
                 return seen.process.pid

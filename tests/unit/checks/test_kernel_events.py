@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Judgement
-from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, KernelEvent, related, remember
+from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, KernelEvent, judged_together, with_line
 from steward.checks.kernel_log import judge
 from steward.checks.kernel_log.signatures import Sign
 from steward.model.health import Advice, Finding, Outcome, Severity
@@ -20,8 +20,8 @@ def after(*lines: tuple[float, str]) -> tuple[KernelEvent, ...]:
     for at, line in lines:
         sign = judge(line)
         assert sign is not None
-        events = remember(events, sign, at)
-    return related(events)
+        events = with_line(events, sign, at)
+    return judged_together(events)
 
 
 def grade(event: KernelEvent) -> tuple[Severity, Advice]:
@@ -167,19 +167,19 @@ def test_an_xid_45_after_another_error_adds_nothing() -> None:
 def test_a_line_from_long_before_the_agent_first_looked_is_told_and_does_not_act() -> None:
     sign = judge(XID + "79, x")
     assert sign is not None
-    (old,) = remember((), sign, 0.0, now=OLD_S + 1)
+    (old,) = with_line((), sign, 0.0, now=OLD_S + 1)
     assert (old.verdict.outcome, old.finding.text[:9]) == (Outcome.PASSED, "old line,")
-    (fresh,) = remember((), sign, 0.0, now=OLD_S - 1)
+    (fresh,) = with_line((), sign, 0.0, now=OLD_S - 1)
     assert fresh.verdict.is_bad
 
 
 def test_a_flood_of_kinds_keeps_what_matters() -> None:
     fatal = judge(XID + "79, x")
     assert fatal is not None
-    events = remember((), fatal, 0.0)
+    events = with_line((), fatal, 0.0)
     for number in range(100):
         verdict = Judgement(outcome=Outcome.PASSED, text="x")
-        events = remember(events, Sign(check=f"kernel_log.c{number}", subject="", verdict=verdict), float(number + 1))
+        events = with_line(events, Sign(check=f"kernel_log.c{number}", subject="", verdict=verdict), float(number + 1))
     assert len(events) == MAX_EVENTS
     assert any(event.finding.is_bad for event in events)
 
@@ -190,6 +190,6 @@ def test_a_flood_of_one_line_is_a_handful_of_findings() -> None:
     sign = judge("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm x: reading")
     assert sign is not None
     for number in range(6000):
-        events = remember(events, sign, number / 100)
+        events = with_line(events, sign, number / 100)
         findings.add(tuple(event.finding for event in events))
     assert len(findings) <= 13

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steward.adapters.wire.frames import pack, unpack
 from steward.adapters.wire.handshake import seconds_to_next_beat
 from steward.adapters.wire.seal import times
-from steward.head.choose import Fleet, fleet
+from steward.head.choose import Fleet, make_providers
 from steward.head.link import Beat, parse_beat, reply
 from steward.head.watch import Wheel
 from steward.model.ids import InstanceId, NodeName
@@ -117,7 +117,7 @@ ACME = '[[groups]]\nname="a"\nnodes="n1"\nprovider="acme"\n[provider.acme]\n'
 
 
 def fleet_of(text: str) -> Fleet | None:
-    return fleet(parse(text, source="steward.toml", env={}), FakeSlurm())
+    return make_providers(parse(text, source="steward.toml", env={}), FakeSlurm())
 
 
 def test_a_package_brings_a_provider_by_its_entry_point(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.head.choose import channels
+from steward.head.choose import make_channels
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
 from steward.model.settings import Settings, SettingsError, parse
@@ -44,7 +44,7 @@ def test_a_wrong_channel_is_refused_with_one_line_that_shows_no_secret(text: str
 
 
 def test_a_channel_is_sent_warnings_and_errors_of_everything_unless_it_says_otherwise() -> None:
-    (one,) = channels(settings(HOOK))
+    (one,) = make_channels(settings(HOOK))
     levels = frozenset({Level.WARNING, Level.ERROR})
     assert one.kind is ChannelKind.WEBHOOK
     assert one.rule == ChannelRule(name="ops", levels=levels, window_s=300.0, per_hour=30)
@@ -52,17 +52,17 @@ def test_a_channel_is_sent_warnings_and_errors_of_everything_unless_it_says_othe
 
 def test_what_is_printed_of_the_settings_has_no_url_and_no_secret() -> None:
     found = settings(f'{HOOK}secret="T0PSECRET"')
-    assert "T0PSECRET" not in json.dumps(found.model_dump(mode="json")) + repr(found) + repr(channels(found))
+    assert "T0PSECRET" not in json.dumps(found.model_dump(mode="json")) + repr(found) + repr(make_channels(found))
 
 
 def test_a_url_may_lie_in_a_file_of_its_own(tmp_path: Path) -> None:
     text = f'[[notify]]\nname="a"\nkind="webhook"\nurl_file="{tmp_path / "url"}"'
     with pytest.raises(Permanent, match=r"notify channel a: url_file .*; make it, readable by SlurmUser only"):
-        channels(settings(text))
+        make_channels(settings(text))
     (tmp_path / "url").write_text(f"{SECRET}\n")
-    assert len(channels(settings(text))) == 1
+    assert len(make_channels(settings(text))) == 1
 
 
 def test_a_template_that_is_no_json_keeps_the_head_from_starting() -> None:
     with pytest.raises(Permanent, match="notify channel ops: template is neither json, slack, pagerduty nor JSON"):
-        channels(settings(f'{HOOK}template="hello"'))
+        make_channels(settings(f'{HOOK}template="hello"'))

@@ -11,7 +11,7 @@ from steward.model.job import JobState
 from steward.model.resume import JobMemory, KeptNodes
 from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
-from steward.workflows.attention import Attention, Known, attention, jobs_by_node
+from steward.workflows.attention import Attention, Known, jobs_by_node, records_to_read
 from tests.builders.picture import Picture, a_cluster, names
 from tests.fakes.applier import an_ask
 
@@ -31,7 +31,7 @@ def about(picture: Picture, *, read_at: float = 0.0) -> Attention:
         asks=seen.asks,
         opted=seen.opted_in,
     )
-    return attention(picture.memory, known, picture.now)
+    return records_to_read(picture.memory, known, picture.now)
 
 
 def remembered(picture: Picture, **fields: object) -> Picture:

@@ -10,7 +10,7 @@ from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import JobId, Key, NodeName, OnHeadsClock
 from steward.model.memory import Breaker, ClockChange, HeadMemory, Memory
-from steward.workflows.clock_change import earlier, in_time, last_stamp, since_change, since_set_back
+from steward.workflows.clock_change import in_time, last_stamp, moved_earlier, since_change, since_set_back
 from tests.builders.picture import a_cluster
 
 T0 = 1_700_000_000.0
@@ -33,7 +33,7 @@ UNITS = ("_s", "_seconds", ".seconds")
 def test_times_become_earlier_and_counts_durations_and_texts_stay() -> None:
     breaker = Breaker(scope="all", tripped=T0, text="too many", patience_s=1800.0)
     memory = Memory(asked={Key("down:n1"): T0 + 5.0}, breakers={"all": breaker}, next_case=7)
-    shifted = earlier(memory, 3600.0)
+    shifted = moved_earlier(memory, 3600.0)
     assert shifted.asked == {"down:n1": T0 - 3595.0}
     assert shifted.breakers == {"all": replace(breaker, tripped=T0 - 3600.0)}
     assert shifted.next_case == 7
@@ -41,18 +41,18 @@ def test_times_become_earlier_and_counts_durations_and_texts_stay() -> None:
 
 def test_a_number_that_is_as_large_as_a_time_stays() -> None:
     rate = Measure(check="disk.write", node=NodeName("n1"), outcome=Outcome.PASSED, value=5e9, unit="B/s")
-    assert earlier(rate, 3600.0) == rate
+    assert moved_earlier(rate, 3600.0) == rate
 
 
 def test_slurms_own_stamps_that_are_compared_with_slurms_stay() -> None:
     (case,) = a_cluster().lost("n2").then().memory.cases.values()
     registered = replace(case, old_slurmd=T0)
-    assert earlier(registered, 3600.0).old_slurmd == T0
-    assert earlier(registered, 3600.0).opened == case.opened - 3600.0
+    assert moved_earlier(registered, 3600.0).old_slurmd == T0
+    assert moved_earlier(registered, 3600.0).opened == case.opened - 3600.0
 
 
 def test_what_never_was_stays_so() -> None:
-    assert earlier(Memory(), 3600.0) == Memory()
+    assert moved_earlier(Memory(), 3600.0) == Memory()
 
 
 def test_of_each_number_in_memory_it_is_said_whether_it_is_a_time() -> None:

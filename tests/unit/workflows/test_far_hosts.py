@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.workflows.far_hosts import HostFacts, HostOutcome, HostProblem, HostRole, Tally, chosen, on_hosts
+from steward.workflows.far_hosts import HostFacts, HostOutcome, HostProblem, HostRole, Tally, files_for_host, on_hosts
 
 DEBS = (
     "steward-agent_0.1.0-1_amd64.deb",
@@ -44,7 +44,7 @@ def test_whatever_else_a_host_prints_is_odd_or_facts(said: str) -> None:
 def test_a_host_gets_what_its_role_needs_and_the_shim_of_its_slurm(
     role: HostRole, own: str, kind: str, ending: str
 ) -> None:
-    names = chosen((*DEBS, *RPMS, "train.sh"), HostFacts(uid=0, kind=kind, slurm="24.11"), role)
+    names = files_for_host((*DEBS, *RPMS, "train.sh"), HostFacts(uid=0, kind=kind, slurm="24.11"), role)
     assert names == tuple(f"steward-{each}{ending}" for each in ("common", own, "shim-24.11"))
 
 
@@ -66,7 +66,7 @@ def test_a_host_gets_what_its_role_needs_and_the_shim_of_its_slurm(
 )
 def test_a_host_that_cannot_have_them_is_odd(files: tuple[str, ...], facts: HostFacts, text: str) -> None:
     with pytest.raises(HostProblem, match=text):
-        chosen(files, facts, HostRole.NODE)
+        files_for_host(files, facts, HostRole.NODE)
 
 
 class Fleet:

@@ -33,7 +33,7 @@ class Used:
     """The bytes of the whole machine over all devices but loopback, with InfiniBand."""
 
 
-def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
+def resources_used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
     """Return the counters of the jobs of these users; a process that ends meanwhile is left out."""
     cpu: defaultdict[JobId, float] = defaultdict(float)
     for pid, job in processes(users, proc_dir):

@@ -84,7 +84,7 @@ class Stepds:
         `uid` is the job's user (None: not known). Returns those that were killed. A slurmstepd with a living child is
         left alone, and so are all while any other process of the job lives: Slurm still has something to end there.
         """
-        everyone = list(proc.every())
+        everyone = list(proc.all_processes())
         ours = self._stepds_of(job, everyone)
         old = [stepd for stepd in ours if stepd.began < before]
         if not old or self._has_other_process(job, uid, everyone):
@@ -98,7 +98,7 @@ class Stepds:
         Slurm itself never sends one to a slurmstepd, which blocks the signal, so that it stays pending.
         """
         jobs = self._jobs_of_node()
-        found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title_of(seen))]
+        found = [(seen.process.pid, title) for seen in proc.all_processes() if (title := self._title_of(seen))]
         here = [pid for pid, title in found if jobs is None or int(title[1]) in jobs]
         told = [_is_pending(pid, signal.SIGTERM) for pid in here if self._is_of_ours(pid)]
         left = [each for each in told if each is not None]  # some end while we look
@@ -126,7 +126,7 @@ class Stepds:
         named = f"{job}.{step}"
         made = (f"{tmp}/spmix_appdir_{uid}_{named}", f"{spool}/pmix.{named}", f"{spool}/stepd.slurm.pmix.{named}")
         left = [path for path in map(Path, made) if self._may_set_aside(path, uid)]
-        if not left or sum(one.step == str(step) for one in self._stepds_of(job, proc.every())) > 1:
+        if not left or sum(one.step == str(step) for one in self._stepds_of(job, proc.all_processes())) > 1:
             return ()
         if time.monotonic() > until:
             raise TimeoutError("the step has begun")
@@ -140,7 +140,7 @@ class Stepds:
         Such a process has no slurmstepd above it, and its step or run has ended: without cgroups Slurm loses sight of a
         process in a process group of its own.
         """
-        everyone = [seen for seen in proc.every() if not seen.dead]
+        everyone = [seen for seen in proc.all_processes() if not seen.dead]
         parents = {seen.process.pid: seen.parent for seen in everyone}
         stepds = {stepd.process.pid: stepd.step for stepd in self._stepds_of(job, everyone)}
         mine = (

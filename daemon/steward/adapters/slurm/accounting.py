@@ -226,7 +226,7 @@ class SlurmAccounting:
         self._commands.run("scancel", rules.job_argument(job))
 
     def _job(self, id: JobId) -> Job:
-        return rules.found(self._jobs({id}), id)
+        return rules.require_job(self._jobs({id}), id)
 
     def _allowed_qos(self, account: str) -> frozenset[str]:
         """Return the QOS that jobs of the account may have."""

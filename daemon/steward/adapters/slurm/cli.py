@@ -123,7 +123,7 @@ class CommandLineSlurm:
 
     def job(self, job: JobId) -> Job:
         """Return the job. Raises Stale if Slurm does not hold it any more."""
-        return rules.found(self.jobs([job]), job)
+        return rules.require_job(self.jobs([job]), job)
 
     def drain(self, marks: Mapping[NodeName, Mark], cleared: Collection[NodeName] = ()) -> None:
         """Drain all of these nodes or, if one is not ours to take, none."""
@@ -204,7 +204,7 @@ class CommandLineSlurm:
         if told is not None and told.lines:
             with contextlib.suppress(Garbled, Retryable):
                 return self._partitions.records(told.lines)
-        loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
+        loaded = partitions.slurmctld_started(self._commands.read("scontrol", "show", "config"))
         answer = self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions")
         return self._partitions.read(answer, loaded)
 

@@ -23,7 +23,7 @@ _MAX_TIME = re.compile(r"\bMaxTime=(?:UNLIMITED|(?:(?P<days>\d+)-)?(?P<hours>\d+
 _BOOT = re.compile(r"^BOOT_TIME\s*=\s*(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\s*$", re.MULTILINE)
 
 
-def booted(answer: str) -> float:
+def slurmctld_started(answer: str) -> float:
     """Return when slurmctld started (Unix s), from `scontrol show config` in UTC.
 
     Raises Retryable if BOOT_TIME is missing. In 24.11 a reconfigure counts as a start.

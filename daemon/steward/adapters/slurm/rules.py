@@ -77,7 +77,7 @@ def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tup
     waiting: list[tuple[Job, NudgeJob]] = []
     for one in nudges:
         try:
-            job = found(known, one.job)
+            job = require_job(known, one.job)
             is_the_run(job, one.restart)
             may_nudge(job, release=one.release)
         except (Stale, Retryable):
@@ -213,7 +213,7 @@ def job_argument(job: Job) -> str:
     return f"{job.array_job_id}_{job.array_task}"
 
 
-def found(jobs: Mapping[JobId, Job], job: JobId) -> Job:
+def require_job(jobs: Mapping[JobId, Job], job: JobId) -> Job:
     """Return the job. Raise Stale if Slurm does not hold it any more."""
     if job not in jobs:
         raise Stale(f"job {job} is not in Slurm any more")

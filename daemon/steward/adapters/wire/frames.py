@@ -159,7 +159,7 @@ class Channel:
             raise Gone(f"the connection ended ({type(error).__name__})") from None
 
 
-def tune(writer: asyncio.StreamWriter) -> None:
+def tune_socket(writer: asyncio.StreamWriter) -> None:
     """Send small frames without delay, and let the kernel, too, notice a dead host (within about 5 s)."""
     sock = writer.get_extra_info("socket")
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):

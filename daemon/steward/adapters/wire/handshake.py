@@ -19,7 +19,7 @@ from steward.adapters.wire.frames import (
     Malformed,
     pack,
     read_frame,
-    tune,
+    tune_socket,
 )
 from steward.adapters.wire.job_messages import defaults_of, defaults_records
 from steward.adapters.wire.messages import opted_frame, opted_list, opted_record
@@ -198,7 +198,7 @@ async def accept_agent(
     for its welcome, if that is longer than usual. Raises Permanent for a peer that is no agent of ours, else Gone or
     Retryable; the caller closes the writer then.
     """
-    tune(writer)
+    tune_socket(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
     async with _TimeLimit(gate.usual_s) as limit:
         await _send(writer, {"t": "challenge", "nonce": nonce, **({"wait": wait_s} if wait_s else {})})
@@ -245,7 +245,7 @@ async def greet_head(
 
     Jobs for which the hello has no room follow after the welcome. Raises as `accept_agent` does.
     """
-    tune(writer)
+    tune_socket(writer)
     nonce = secrets.token_hex(16)
     async with _TimeLimit(usual_s) as limit:
         challenge = await _expect(reader, "challenge")

@@ -27,7 +27,7 @@ from steward.model.agent_action import (
 )
 from steward.model.bounds import Lines, MaxLen, Node, Range, Token
 from steward.model.ids import NodeName
-from steward.model.mend import MendReport, fits
+from steward.model.mend import MendReport, is_possible_mend
 from steward.model.setup import SetupReport
 from steward.model.why import Why
 from steward.model.witness import Witness
@@ -67,7 +67,7 @@ def mend_of(frame: Frame, node: NodeName) -> MendNode:
     The target has the form of a unit's name or of a GPU; whether the agent may touch it is not checked here.
     """
     order = _MEND.read(frame, key=UNSENT, why=_ORDERED, node=node)
-    if not fits(order.rung, order.target):
+    if not is_possible_mend(order.rung, order.target):
         raise Malformed(f"{order.rung.value} of {order.target!r} is not an order for an agent")
     return order
 

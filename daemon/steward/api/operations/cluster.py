@@ -9,7 +9,7 @@ from typing import Any
 
 from steward.api.json11.errors import invalid, not_found
 from steward.api.operations.group_shape import REQUIREMENTS, group_details, split_checksum
-from steward.api.operations.paging import between, page
+from steward.api.operations.paging import is_in_time_filter, page
 from steward.api.operations.sight import Json, Members, Sight, any_sight, carried, sight_of, snapshot_of
 from steward.api.source import Source
 from steward.model.access import Caller
@@ -137,7 +137,7 @@ def _is_asked(sight: Sight, members: Members) -> bool:
     # A cluster here never belongs to a training plan.
     cluster = sight.cluster
     is_named = members.get("NameContains", "") in cluster.name
-    in_time = between(cluster.created, members, "CreationTimeAfter", "CreationTimeBefore")
+    in_time = is_in_time_filter(cluster.created, members, "CreationTimeAfter", "CreationTimeBefore")
     return is_named and in_time and "TrainingPlanArn" not in members
 
 

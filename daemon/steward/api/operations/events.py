@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from steward.api.json11.errors import invalid, not_found
-from steward.api.operations.paging import Key, between, page
+from steward.api.operations.paging import Key, is_in_time_filter, page
 from steward.api.operations.sight import Json, Members, Sight, event_id, event_number, node_id, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
@@ -70,7 +70,7 @@ class _Line:
         told = {"InstanceGroupName": self._group, "NodeId": self._instance, "ResourceType": self._resource}
         told["OperationId"] = self._data.get("operation")
         fits = all(members.get(name, value) == value for name, value in told.items())
-        return fits and between(self.event.at, members, "EventTimeAfter", "EventTimeBefore")
+        return fits and is_in_time_filter(self.event.at, members, "EventTimeAfter", "EventTimeBefore")
 
     def summary(self) -> Json:
         return {
@@ -147,7 +147,7 @@ def _is_asked(operation: Operation, members: Members) -> bool:
     return (
         members.get("Type", _SCALING) == _SCALING
         and members.get("Status", _status(operation)) == _status(operation)
-        and between(operation.at, members, "CreationTimeAfter", "CreationTimeBefore")
+        and is_in_time_filter(operation.at, members, "CreationTimeAfter", "CreationTimeBefore")
     )
 
 

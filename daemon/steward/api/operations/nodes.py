@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from steward.api.json11.errors import invalid, not_found
 from steward.api.operations.group_shape import lifecycle_of
-from steward.api.operations.paging import Key, between, page
+from steward.api.operations.paging import Key, is_in_time_filter, page
 from steward.api.operations.sight import Json, Members, Sight, node_id, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
@@ -47,7 +47,7 @@ def _asked(sight: Sight, members: Members) -> Iterator[tuple[Key, SlotRecord]]:
         if slot.group not in sight.memory.groups or part not in slot.group:
             continue
         is_there = slot.instance is not None or unlaunched
-        if is_there and between(_launched(slot), members, "CreationTimeAfter", "CreationTimeBefore"):
+        if is_there and is_in_time_filter(_launched(slot), members, "CreationTimeAfter", "CreationTimeBefore"):
             yield _key(slot, members), slot
 
 

@@ -41,7 +41,7 @@ def page(
     return [item for _, item in shown], None if is_last else _token(digest, shown[-1][0])
 
 
-def between(at: float, members: Mapping[str, Any], after: str, before: str) -> bool:
+def is_in_time_filter(at: float, members: Mapping[str, Any], after: str, before: str) -> bool:
     """Return whether `at` passes a list's time filters, whose members are named `after` and `before`."""
     earliest: float = members.get(after, float("-inf"))
     latest: float = members.get(before, float("inf"))

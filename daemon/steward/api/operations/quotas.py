@@ -1,7 +1,7 @@
 """The operations on compute quotas and on the cluster scheduler config: create, describe, list, update, delete."""
 
 from steward.api.json11.errors import not_found
-from steward.api.operations.paging import Key, between, page
+from steward.api.operations.paging import Key, is_in_time_filter, page
 from steward.api.operations.quota_wish import (
     config_shape,
     quota_wish,
@@ -120,7 +120,7 @@ def is_asked(one: ComputeQuota | SchedulerConfig, source: Source, members: Membe
         members.get("NameContains", "") in one.name
         and members.get("Status", one.status.value) == one.status.value
         and ("ClusterArn" not in members or members["ClusterArn"] in cluster_arns(source))
-        and between(one.created, members, "CreatedAfter", "CreatedBefore")
+        and is_in_time_filter(one.created, members, "CreatedAfter", "CreatedBefore")
     )
 
 

@@ -43,7 +43,7 @@ def _note_count(of: Callable[[Raw], tuple[Device, ...]]) -> Callable[[tuple[Raw,
         found = of(raws[0])
         slots = [device.slot for device in found]
         is_bonded = any(_BOND in device.name for device in found)
-        known = known_set.remember(slots, past)
+        known = known_set.note_first_seen(slots, past)
         # A bond of RDMA ports replaces its members: forget the devices that were seen before.
         return {slot: known[slot] for slot in slots} if is_bonded else known
 

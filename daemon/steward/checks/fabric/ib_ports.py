@@ -36,7 +36,9 @@ def note_of(is_up: Callable[[Port], bool]) -> Callable[[tuple[Raw, ...], Facts, 
     """Return the `note` function that notes which ports are up, and since when."""
 
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
-        return links.follow({port.name: is_up(port) for port in ports(raws[0]) if port.state is not None}, past)
+        return links.notes_after_look(
+            {port.name: is_up(port) for port in ports(raws[0]) if port.state is not None}, past
+        )
 
     return note
 
@@ -143,8 +145,8 @@ _STRIKES = Strikes(downs=DOWNS, trips=TRIPS)
 
 def _flap_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     up = {port.name: port.state == ACTIVE for port in ports(raws[0]) if port.state is not None}
-    seen = links.follow(up, past)
-    fresh = {name: int(links.fell(name, seen, past.notes)) for name in seen}
+    seen = links.notes_after_look(up, past)
+    fresh = {name: int(links.went_down(name, seen, past.notes)) for name in seen}
     return {**seen, **_STRIKES.note(fresh, facts, past)}
 
 

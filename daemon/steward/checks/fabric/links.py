@@ -10,7 +10,7 @@ from steward.model.health import Advice, Severity
 _UP, _DOWN = 1.0, 0.0
 
 
-def follow(up: Mapping[str, bool], past: Past) -> Notes:
+def notes_after_look(up: Mapping[str, bool], past: Past) -> Notes:
     """Return the notes after this look: for each link, 1 (up) or 0 (down), and since when.
 
     A link that was never up has no note; a link that vanished keeps its note.
@@ -34,7 +34,7 @@ def down_for(name: str, past: Past) -> float | None:
     return past.now - values[1] if values is not None and is_link(values) and values[0] == _DOWN else None
 
 
-def fell(name: str, after: Notes, before: Notes) -> bool:
+def went_down(name: str, after: Notes, before: Notes) -> bool:
     """Return whether the link went from up to down at this look."""
     return before.get(name, (_DOWN,))[0] == _UP and after.get(name, (_UP,))[0] == _DOWN
 

@@ -101,7 +101,7 @@ def _hex(text: str) -> int:
 
 
 def _operstate_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
-    return links.follow({one.name: one.is_up for one in interfaces(raws[0], facts) if one.operstate}, past)
+    return links.notes_after_look({one.name: one.is_up for one in interfaces(raws[0], facts) if one.operstate}, past)
 
 
 def _judge_operstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

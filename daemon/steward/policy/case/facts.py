@@ -32,7 +32,7 @@ from steward.policy.guards.approval import needs_approval
 from steward.policy.guards.breaker import admit
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart
-from steward.policy.guards.ladder import is_light, is_used_up, often_lost, quarantine
+from steward.policy.guards.ladder import is_light, is_used_up, often_lost, why_quarantined
 from steward.policy.guards.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.slurm_reasons import speaks_of
 
@@ -205,7 +205,7 @@ def _heard_again(scene: CaseScene) -> bool:
     may_be_well = case.gone or (case.trigger is Trigger.LOST and needs_approval(case, scene.draft))
     if not (may_be_well and is_out) or case.old is None or view is None or view.incarnation is None:
         return False
-    return view.is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)
+    return view.is_heard and view.incarnation.instance == case.old.instance and not why_quarantined(case, scene.draft)
 
 
 def _is_back(scene: CaseScene) -> bool:
@@ -216,7 +216,7 @@ def _is_back(scene: CaseScene) -> bool:
     if case.step is CaseStep.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
         return False
     is_clean = not any(blocks_return(finding, scene.draft) for finding in view.findings)
-    return is_clean and not quarantine(case, scene.draft) and not often_lost(case, scene.draft)
+    return is_clean and not why_quarantined(case, scene.draft) and not often_lost(case, scene.draft)
 
 
 def _came(scene: CaseScene) -> bool:
@@ -369,7 +369,7 @@ QUESTIONS: dict[CaseFact, Callable[[CaseScene], bool]] = {
     CaseFact.WORSE: _worse,
     CaseFact.OUT: _out,
     CaseFact.UNMANAGED: _unmanaged,
-    CaseFact.WORN_OUT: lambda scene: bool(quarantine(scene.case, scene.draft)),
+    CaseFact.WORN_OUT: lambda scene: bool(why_quarantined(scene.case, scene.draft)),
     CaseFact.USED_UP: lambda scene: is_used_up(scene.case, scene.draft),
     CaseFact.GENTLE: _gentle,
     CaseFact.MENDED: _mended,

@@ -8,7 +8,7 @@ from steward.model.ids import InstanceId, Key
 from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView
-from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortage
+from steward.policy.case.spares import free_spare, loan_of, needs_spare, why_no_spare
 from steward.policy.case.table import deadline
 from steward.policy.draft import Draft
 from steward.policy.facts.setup import NodeSetup, is_prepared, setup_of_case
@@ -171,7 +171,7 @@ def note_shortage(case: Case, draft: Draft) -> Case:
     if case.step is not CaseStep.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
         return case
     has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None
-    return case if has_one or draft.now < case.next_try else _refused(case, shortage(case, draft), draft)
+    return case if has_one or draft.now < case.next_try else _refused(case, why_no_spare(case, draft), draft)
 
 
 def _refused(case: Case, error: str, draft: Draft) -> Case:

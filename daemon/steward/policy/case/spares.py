@@ -16,7 +16,7 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.loans import can_be_replaced, fits, is_idle_spare, loans
+from steward.policy.facts.loans import can_be_replaced, is_idle_spare, loans, may_stand_in_for
 from steward.policy.facts.verdict import blocks_return
 
 _MOST_TOLD = 10
@@ -89,7 +89,7 @@ def needs_spare(case: Case, draft: Draft) -> bool:
     return slot is not None and slot.fixed and case.rung is Advice.REPLACE
 
 
-def attainable(case: Case, draft: Draft) -> Case:
+def with_possible_rung(case: Case, draft: Draft) -> Case:
     """Return the case with a rung that its machine can have.
 
     A fixed machine without a spare is rebooted, if the site has a command for that, instead of replaced; a machine that
@@ -130,7 +130,7 @@ def free_spare(case: Case, draft: Draft) -> NodeName | None:
 
 
 def _chosen(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
-    fitting = [name for name in free if fits(name, case.node, draft)]
+    fitting = [name for name in free if may_stand_in_for(name, case.node, draft)]
     return fitting[case.launches % len(fitting)] if fitting else None
 
 
@@ -143,7 +143,7 @@ def _age(case: Case) -> tuple[float, str]:
     return case.opened, case.id
 
 
-def shortage(case: Case, draft: Draft) -> str:
+def why_no_spare(case: Case, draft: Draft) -> str:
     """Return why no spare is free for the case, with a reason for each."""
     lent = loans(draft)
     told = [f"{name} {_why_not_for(case, name, lent, draft)}" for name in sorted(draft.want.spares)]
@@ -151,7 +151,7 @@ def shortage(case: Case, draft: Draft) -> str:
 
 
 def _why_not_for(case: Case, name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
-    if not fits(name, case.node, draft):
+    if not may_stand_in_for(name, case.node, draft):
         return f"shares no partition with {case.node}"
     return _why_not_free(name, lent, draft) or "is kept for other nodes"
 

@@ -15,7 +15,7 @@ from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked
 from steward.policy.case.incidents import note_scouted
 from steward.policy.case.marks import note_mark
 from steward.policy.case.scene import CaseScene, old_instance, stale_instances, try_key, waits_for_jobs
-from steward.policy.case.spares import attainable, free_spare, needs_spare
+from steward.policy.case.spares import free_spare, needs_spare, with_possible_rung
 from steward.policy.case.table import CaseFact
 from steward.policy.draft import Draft
 from steward.policy.facts.incidents import CHECK
@@ -30,8 +30,8 @@ from steward.policy.guards.ladder import (
     is_light,
     next_rung,
     note_remedy,
-    quarantine,
     was_repaired,
+    why_quarantined,
 )
 from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, ask_setup, may_be_half_made
 from steward.policy.slurm_reasons import is_of_jobs
@@ -75,7 +75,7 @@ def _worse(case: Case, scene: CaseScene) -> Case:
     if finding is None:
         rung = Advice.REPLACE if is_light(case) else case.rung
         lost = replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)
-        return attainable(lost, scene.draft) if is_light(case) else lost
+        return with_possible_rung(lost, scene.draft) if is_light(case) else lost
     rung, target = first_rung(finding, case.node, scene.draft)
     worse = replace(case, trigger=Trigger.FATAL, marked=None)
     return worse if higher(rung, case.rung) is case.rung else replace(worse, rung=rung, target=target)
@@ -84,11 +84,11 @@ def _worse(case: Case, scene: CaseScene) -> Case:
 def _next_rung(case: Case, scene: CaseScene) -> Case:
     """Return the case with the next higher rung that its machine can have."""
     higher_one = replace(case, rung=next_rung(case.rung), target="")
-    return attainable(higher_one, scene.draft) if higher_one.rung is Advice.REBOOT else higher_one
+    return with_possible_rung(higher_one, scene.draft) if higher_one.rung is Advice.REBOOT else higher_one
 
 
 def _quarantined(case: Case, scene: CaseScene) -> Case:
-    text = f"{quarantine(case, scene.draft)}: a person must look"
+    text = f"{why_quarantined(case, scene.draft)}: a person must look"
     return replace(case, why=Why(rule="case.quarantine", text=text, evidence=(str(case.why),)))
 
 

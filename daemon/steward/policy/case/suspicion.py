@@ -14,7 +14,7 @@ from steward.model.memory import Stands
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.case.scene import old_instance
-from steward.policy.case.spares import attainable
+from steward.policy.case.spares import with_possible_rung
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import why_not_repairable
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
@@ -274,7 +274,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     )
     draft.next_case += 1
     known = replace(case, old_instance=old_instance(case, draft))
-    return draft.cases.keep(attainable(on_probation(known, draft), draft))
+    return draft.cases.keep(with_possible_rung(on_probation(known, draft), draft))
 
 
 def _note_users(node: Node, draft: Draft) -> None:

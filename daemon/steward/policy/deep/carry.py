@@ -9,11 +9,11 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.outcome import DEEP_TABLE, DeepFact, DeepScene, finish, tell, with_results
+from steward.policy.deep.outcome import DEEP_TABLE, DeepFact, DeepScene, tell_result, with_all_results, with_results
 from steward.policy.draft import Draft
-from steward.policy.facts.crowd import Crowd, choose, free_nodes, nodes_to_give_up
+from steward.policy.facts.crowd import Crowd, free_nodes, nodes_to_give_up, nodes_to_take
 from steward.policy.facts.doubts import nodes_to_deep_check
-from steward.policy.guards.deep_start import ask_suspects, is_awaited, is_unproved, sweep
+from steward.policy.guards.deep_start import ask_suspects, ask_sweep, is_awaited, is_unproved
 from steward.policy.state_machine import StateMachine
 
 MOST_PASSES = 8
@@ -54,7 +54,7 @@ def _start_due(draft: Draft) -> None:
     if rules.suspects and _may_have_suspects(draft) and (doubts := nodes_to_deep_check(draft)):
         ask_suspects(doubts, Crowd(draft), draft)
     if rules.sweep_period_s:
-        sweep(Crowd(draft), draft)
+        ask_sweep(Crowd(draft), draft)
 
 
 def _may_have_suspects(draft: Draft) -> bool:
@@ -145,7 +145,7 @@ def with_lost_nodes_settled(run: DeepRun, scene: DeepScene) -> DeepRun:
     said = {name: Judged(result=DeepResult.SKIPPED, why=why) for name, why in skipped.items()}
     after = with_results(run, said)
     for name in sorted(said):
-        tell(after, name, scene.draft)
+        tell_result(after, name, scene.draft)
     return after
 
 
@@ -153,9 +153,9 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
     """Return the deep check after it moved by `fact` to `state`."""
     run, draft = scene.run, scene.draft
     if state is DeepState.DONE:
-        return replace(finish(scene, fact), state=state, entered=draft.now, waiter=_waiter(run, draft))
+        return replace(with_all_results(scene, fact), state=state, entered=draft.now, waiter=_waiter(run, draft))
     if fact is DeepFact.READY:
-        run = _limited_to(run, choose(run, scene.crowd, draft), draft)
+        run = _limited_to(run, nodes_to_take(run, scene.crowd, draft), draft)
     moved = replace(run, state=state, entered=draft.now)
     if fact is DeepFact.STARTED:
         job = scene.job
@@ -245,7 +245,7 @@ def _called_off(scene: DeepScene) -> bool:
 
 
 def _ready(scene: DeepScene) -> bool:
-    return scene.draft.seen.reservations_at > 0 and bool(choose(scene.run, scene.crowd, scene.draft))
+    return scene.draft.seen.reservations_at > 0 and bool(nodes_to_take(scene.run, scene.crowd, scene.draft))
 
 
 def _yielded(scene: DeepScene) -> bool:

@@ -104,7 +104,7 @@ MAX_MEASURES = 400
 _LEVELS = {DeepResult.FAILED: Level.WARNING, DeepResult.INCONCLUSIVE: Level.WARNING}
 
 
-def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
+def with_all_results(scene: DeepScene, fact: DeepFact) -> DeepRun:
     """Return the run with a result and a reason for each of its nodes; baselines learn from those that passed."""
     run, draft = scene.run, scene.draft
     measures = tuple(one for report in scene.reports.values() for one in report.measures)
@@ -118,7 +118,7 @@ def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
         said = _judge_and_learn(run, left, measures, draft)
     done = with_results(run, said)
     for name in sorted(said):
-        tell(done, name, draft)
+        tell_result(done, name, draft)
     return replace(done, measures=measures[:MAX_MEASURES], ended=draft.now)
 
 
@@ -154,7 +154,7 @@ def _profile(name: NodeName, draft: Draft) -> str:
     return f"{node.cpus}c-{node.memory_mb // 1024}g{f'-{node.gres}' if node.gres else ''}" if node else ""
 
 
-def tell(run: DeepRun, name: NodeName, draft: Draft) -> None:
+def tell_result(run: DeepRun, name: NodeName, draft: Draft) -> None:
     """Write an event about a node's result; of a suspect that passed it says that the suspicion was not confirmed."""
     result, why = run.results[name], run.why[name]
     good = run.cause is DeepCause.SUSPECT and result is DeepResult.PASSED

@@ -11,7 +11,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.enter import enter_phase
 from steward.policy.elastic.facts import QUESTIONS
-from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
+from steward.policy.elastic.replicas import ask_for_more, end_orphans, end_useless, replica_jobs, with_shown_replicas
 from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import RUN_TABLE, RunFact, deadline
 from steward.policy.facts.run_rules import rules_of
@@ -97,7 +97,7 @@ def _follow(
     if rules is None:
         return
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
-    run = _note_alone(bind(run, jobs, failed, rules, draft), word, draft)
+    run = _note_alone(with_shown_replicas(run, jobs, failed, rules, draft), word, draft)
     run = _note_steerable(run, word, draft)
     base = draft.seen.jobs.get(run.id)
     rivals = _rival_nodes(run, base, jobs, draft)

@@ -17,7 +17,7 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.scene import RunScene
 from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.facts.turn_share import has_share
-from steward.policy.guards.run_end import bystander
+from steward.policy.guards.run_end import bystander_record
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
@@ -49,7 +49,9 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
     return found
 
 
-def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft) -> ElasticRun:
+def with_shown_replicas(
+    run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft
+) -> ElasticRun:
     """Return the run with the replicas that Slurm shows, without those that ended or never appeared."""
     kept = list[Replica]()
     no_use, freed = "", run.freed
@@ -95,7 +97,7 @@ def end_useless(scene: RunScene) -> None:
         if job is None or job.is_completing:
             continue
         if why := "its base job ends" if scene.is_ending else _why_useless(one, job, scene):
-            if not cancel(job, scene.run.id, why, scene.draft):
+            if not cancel_replica(job, scene.run.id, why, scene.draft):
                 return
             if why == NOT_JOINED:
                 scene.run = _with_backoff(scene.run, scene.rules, scene.draft, why.removeprefix("it "))
@@ -149,7 +151,7 @@ def _why_unwanted(one: Replica, scene: RunScene) -> str:
     return "" if len(free_nodes(scene)) >= one.nodes else "no idle nodes are left for it"
 
 
-def cancel(job: Job, run: JobId, text: str, draft: Draft) -> bool:
+def cancel_replica(job: Job, run: JobId, text: str, draft: Draft) -> bool:
     """Cancel a replica job of the run, with `text` as the reason. Return whether this turn had room for it."""
     if not has_share(CancelReplica, job.user_id, draft):  # any job with such a comment counts as a replica
         return False
@@ -172,14 +174,16 @@ def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
                 continue
             since = _orphaned_since(job, draft)
             if base is not None or draft.now >= since + ORPHAN_S:
-                if not cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft):
+                if not cancel_replica(
+                    job, id, "the training of its run is done" if is_done else "its base job is gone", draft
+                ):
                     break
             else:
                 draft.wake(since + ORPHAN_S)
 
 
 def _orphaned_since(job: Job, draft: Draft) -> float:
-    known = bystander(job, draft)
+    known = bystander_record(job, draft)
     if known.orphaned is not None:
         return known.orphaned
     draft.bystanders[job.id] = replace(known, orphaned=draft.now)

@@ -133,7 +133,7 @@ def free_nodes(run: DeepRun, crowd: Crowd, draft: Draft) -> list[NodeName]:
     return [name for name in left if hurdle(name, run, crowd, draft) is None]
 
 
-def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
+def nodes_to_take(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
     """Return the free nodes that the deep check takes now, as many as allowed; empty while it waits for more."""
     free = free_nodes(run, crowd, draft)
     if not free:
@@ -158,7 +158,7 @@ def nodes_to_give_up(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName,
     left = run.nodes - run.results.keys()
     if run.kinds == {DeepKind.CONNECTIVITY} and len(left) == 1 and draft.now >= run.asked + draft.want.deep.gather_s:
         return dict.fromkeys(left, "there is no second node to measure with")
-    has_no_turn = is_over and not choose(run, crowd, draft)
+    has_no_turn = is_over and not nodes_to_take(run, crowd, draft)
     found = {}
     for name in left:
         why = hurdle(name, run, crowd, draft)

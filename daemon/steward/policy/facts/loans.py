@@ -28,10 +28,10 @@ def can_be_replaced(node: NodeName, draft: Draft) -> bool:
 def _can_have_spare(node: NodeName, draft: Draft) -> bool:
     """Return whether a spare is named for the node's partitions. An unused spare gets no spare itself."""
     serves = not (draft.provider_is_fresh and is_idle_spare(node, draft))
-    return serves and any(fits(name, node, draft) for name in draft.want.spares - {node})
+    return serves and any(may_stand_in_for(name, node, draft) for name in draft.want.spares - {node})
 
 
-def fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
+def may_stand_in_for(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
     """Return whether the nodes share a partition, or their partitions are unknown."""
     of_spare, of_broken = draft.seen.nodes.get(spare), draft.seen.nodes.get(broken)
     if of_spare is None or of_broken is None or not of_broken.partitions:

@@ -14,7 +14,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.serving import count_serving, serves, slots_that_stay
 from steward.policy.groups.slot_save import hurried
 from steward.policy.groups.slots import close_case
-from steward.policy.groups.victims import choose
+from steward.policy.groups.victims import choose_victims
 from steward.policy.guards.bring_up import why_paused
 from steward.policy.slot_of import new_slots, taken_names
 
@@ -52,7 +52,7 @@ def _adjust_slots(group: Group, draft: Draft) -> None:
     if len(here) < wanted:
         _add(group, wanted - len(here), draft)
     elif len(here) > wanted:
-        for record in choose(here, len(here) - wanted, draft):
+        for record in choose_victims(here, len(here) - wanted, draft):
             send_away(record, f"group {group.name} has {count_noun(len(here), 'slot')}, its target is {wanted}", draft)
 
 

@@ -38,7 +38,7 @@ def has_opted_in_jobs(node: NodeName, draft: Draft) -> bool:
     return bool(opted_in_jobs(node, draft))
 
 
-def patience(record: SlotRecord, draft: Draft) -> float:
+def drain_wait_s(record: SlotRecord, draft: Draft) -> float:
     """Return for how many seconds from now a drain waits for the node's jobs."""
     rules, instance = draft.want.capacity, draft.instance(record.instance)
     wait = rules.drain_deadline_s if record.is_leaving else rules.update_drain_deadline_s
@@ -53,7 +53,7 @@ def hurried(record: SlotRecord, draft: Draft) -> SlotRecord:
     """Return the slot with its drain deadline lowered to that of a drain that begins now; unchanged in other steps."""
     if record.step is not SlotStep.DRAIN:
         return record
-    until = draft.now + patience(record, draft)
+    until = draft.now + drain_wait_s(record, draft)
     return record if record.deadline is not None and record.deadline <= until else replace(record, deadline=until)
 
 

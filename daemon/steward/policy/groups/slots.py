@@ -17,7 +17,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.setup import setup_failure
 from steward.policy.facts.verdict import blocks_return
 from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
-from steward.policy.groups.slot_save import backup_error, patience
+from steward.policy.groups.slot_save import backup_error, drain_wait_s
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_table import SLOT_TABLE
 from steward.policy.groups.slot_wishes import wish_for
@@ -116,7 +116,7 @@ def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
     return _leaving(moved, scene) if step is SlotStep.DRAIN else moved
 
 
-def failed(record: SlotRecord, hitch: Hitch, text: str, scene: SlotScene) -> SlotRecord:
+def with_failed_try(record: SlotRecord, hitch: Hitch, text: str, scene: SlotScene) -> SlotRecord:
     """Return the slot after another failed try: the kind of failure, and the time of the next try."""
     tries = record.tries + 1 if record.hitch is hitch else 1
     waits = backoff(hitch, scene.draft.want.capacity)
@@ -161,7 +161,7 @@ def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    until = scene.draft.now + patience(record, scene.draft)
+    until = scene.draft.now + drain_wait_s(record, scene.draft)
     return replace(record, deadline=until, tries=0, hitch=Hitch.NONE, trouble="")
 
 
@@ -202,7 +202,7 @@ def _refused(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     hitch = hitch_of(error)
     if hitch is Hitch.OTHER and _fails_too_often(record, scene):
         return _counted_as_refused(record, error, scene)
-    return failed(record, hitch, error, scene)
+    return with_failed_try(record, hitch, error, scene)
 
 
 def _fails_too_often(record: SlotRecord, scene: SlotScene) -> bool:
@@ -216,7 +216,7 @@ def _counted_as_refused(record: SlotRecord, error: str, scene: SlotScene) -> Slo
     text = f"{record.node}: {tries} launches in a row failed, the last one: {error}; this counts as a refusal"
     once = f"refused:{record.token}"
     scene.draft.tell("slot.refused", text, once=once, level=Level.WARNING, node=record.node, group=record.group)
-    return failed(replace(record, hitch=Hitch.REFUSED), Hitch.REFUSED, error, scene)
+    return with_failed_try(replace(record, hitch=Hitch.REFUSED), Hitch.REFUSED, error, scene)
 
 
 def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:
@@ -226,11 +226,11 @@ def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     bare = _given_up(record)
     if before is SlotStep.SERVING:
         return replace(bare, trouble="its instance is gone")
-    return failed(bare, Hitch.BOOTSTRAP, "its instance went away before it was ready", scene)
+    return with_failed_try(bare, Hitch.BOOTSTRAP, "its instance went away before it was ready", scene)
 
 
 def _stumbled(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return failed(record, Hitch.SCRIPT, setup_failure(setup_of(scene), scene.view), scene)
+    return with_failed_try(record, Hitch.SCRIPT, setup_failure(setup_of(scene), scene.view), scene)
 
 
 def _vacated(record: SlotRecord, scene: SlotScene) -> SlotRecord:
@@ -242,14 +242,14 @@ def _unsaved(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _unfit(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return failed(record, Hitch.CHECKS, f"deep check failed: {why_failed(record.token, scene.draft)}", scene)
+    return with_failed_try(record, Hitch.CHECKS, f"deep check failed: {why_failed(record.token, scene.draft)}", scene)
 
 
 def _late(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     hitch, text = _LATE.get(scene.record.step, (Hitch.OTHER, "the provider made nothing in time"))
     if scene.record.step is SlotStep.VERIFY:
         text = why_unsound(scene)
-    return failed(record, hitch, text, scene)
+    return with_failed_try(record, hitch, text, scene)
 
 
 _LATE = {

@@ -13,7 +13,7 @@ from steward.policy.draft import Draft
 _FAILED, _DRAINED, _IDLE = range(len(COMING), len(COMING) + 3)
 
 
-def choose(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
+def choose_victims(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
     """Return `count` of these slots, or all if there are fewer, by the setting `capacity.victims`."""
     if draft.want.capacity.victims is Victims.RANDOM:
         return _at_random(slots, count, draft)

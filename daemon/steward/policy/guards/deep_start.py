@@ -139,7 +139,7 @@ def ask_suspects(doubts: Mapping[NodeName, str], crowd: Crowd, draft: Draft) -> 
             new_run(DeepCause.SUSPECT, "steward", ALL_KINDS, frozenset({name}), draft)
 
 
-def sweep(crowd: Crowd, draft: Draft) -> None:
+def ask_sweep(crowd: Crowd, draft: Draft) -> None:
     """Ask for a deep check of the idle nodes checked longest ago, as many as allowed, if no user's job is waiting."""
     rules = draft.want.deep
     if crowd.jobs or any(run.is_open for run in draft.deeps.values()):

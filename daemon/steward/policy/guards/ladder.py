@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.model.case import Case, Remedy, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
-from steward.model.mend import fits, is_gpu_uuid
+from steward.model.mend import is_gpu_uuid, is_possible_mend
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.text import times
 from steward.policy.draft import Draft
@@ -54,7 +54,7 @@ def first_rung(finding: Finding, node: NodeName, draft: Draft) -> tuple[Advice, 
     if rung is Advice.NONE or (_has_opted_in_job(node, draft) and _does_harm(finding)):
         return Advice.REPLACE, ""
     if rung in LIGHT:
-        return (rung, target) if fits(rung, target) else (next_rung(rung), "")
+        return (rung, target) if is_possible_mend(rung, target) else (next_rung(rung), "")
     return rung, ""
 
 
@@ -194,7 +194,7 @@ def _budget(rung: Advice, rules: LadderPolicy) -> tuple[int | None, float]:
             return None, 0.0
 
 
-def quarantine(case: Case, draft: Draft) -> str:
+def why_quarantined(case: Case, draft: Draft) -> str:
     """Return why a person must look before more is done to this hardware; empty if that is not needed.
 
     It holds back neither an admin's command nor the restart of a service.

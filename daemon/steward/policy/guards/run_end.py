@@ -43,7 +43,7 @@ def clean_since(job: Job, draft: Draft) -> float:
     return _first_seen("clean", job, draft)
 
 
-def bystander(job: Job, draft: Draft) -> Bystander:
+def bystander_record(job: Job, draft: Draft) -> Bystander:
     """Return the record of a job that is not to be resumed; a new one if there is none for this submission."""
     known = draft.bystanders.get(job.id)
     if known is None or known.submitted != job.submitted:
@@ -53,7 +53,7 @@ def bystander(job: Job, draft: Draft) -> Bystander:
 
 def clean_bystander_since(job: Job, draft: Draft) -> float:
     """Return since when a job that is not to be resumed is seen back in the queue, cleaned up."""
-    known = bystander(job, draft)
+    known = bystander_record(job, draft)
     end = known.leaving
     if end is not None and end.restart == job.restarts and end.clean is not None:
         return end.clean

@@ -20,7 +20,7 @@ from steward.policy.job.failure import Failure, FailureSource, failure_of_ask
 from steward.policy.job.launch import script_never_began
 from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
-from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
+from steward.policy.job.rulings import keep_ruling, requeue_by, standing_promise, wish_requeue
 
 ANSWER_AGAIN_S = 2.0
 RECHECK_S = 10.0
@@ -115,7 +115,7 @@ def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool
     failure = failure_of_ask(ask, job, mem, failed_at, draft, known=script_never_began(ask, job, mem, failed_at, draft))
     ruling = decide(failure)
     if promised := standing_promise(mem, ruling, failed_at, draft):
-        requeue(job, promised.why, draft)
+        wish_requeue(job, promised.why, draft)
     elif too_late:
         _stop(ask, Why(rule="ask.deadline", text="no decision was possible in time"), draft)
     elif not _waits(ask, job, failure, ruling, failed_at, draft):
@@ -166,7 +166,7 @@ def _waits_for_drain(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
 def _repeat(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
     """Repeat a decision that was made in an earlier turn and has not taken effect yet."""
     if prior.is_requeue:
-        requeue(job, prior.why, draft)
+        wish_requeue(job, prior.why, draft)
     elif prior.decision is Decision.RETRY:
         _send_answer(ask, Answer.RETRY, prior.why, draft, prior.culprits)
     else:

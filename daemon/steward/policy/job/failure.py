@@ -106,7 +106,7 @@ class Failure:
     @property
     def culprits(self) -> frozenset[NodeName]:
         """Return the nodes that the evidence blames."""
-        return blamed(self.evidence)
+        return blamed_nodes(self.evidence)
 
     @property
     def codes(self) -> frozenset[int]:
@@ -145,7 +145,7 @@ class Failure:
         return min(strong, key=lambda sign: (sign.order, sign.sign, sign.line), default=None)
 
 
-def blamed(found: Iterable[Evidence]) -> frozenset[NodeName]:
+def blamed_nodes(found: Iterable[Evidence]) -> frozenset[NodeName]:
     """Return the nodes that the evidence blames."""
     return frozenset(item.node for item in found if item.blames)
 
@@ -173,7 +173,7 @@ def failure_of_ask(
     if text := _broken_by_slurm(ask, mem):
         found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
     found = (*known, *found)
-    bad = blamed(found)
+    bad = blamed_nodes(found)
     return _failure(
         kind,
         job,
@@ -245,9 +245,9 @@ def _failure(
         signs=signs,
         age_s=None if since is None or since > failed_at else failed_at - since,
         resumes=mem.resumes,
-        is_counted=bool(found) and _is_same_fault(kind, blamed(found), mem, failed_at, draft),
+        is_counted=bool(found) and _is_same_fault(kind, blamed_nodes(found), mem, failed_at, draft),
         unproven=mem.unproven,
-        stalls=stalls(mem),
+        stalls=count_stalls(mem),
         is_batch=job.is_batch,
         stays_in_place=mem.stays_in_place,
         may_retry=may_retry,
@@ -255,7 +255,7 @@ def _failure(
         input_gone=ask is not None and not ask.replay,
         was_evicted=was_evicted,
         told_to_save=told_to_save(job, mem, failed_at, draft) if kind in _OF_SCRIPT else "",
-        short=is_short_without(blamed(found), job, mem, draft),
+        short=is_short_without(blamed_nodes(found), job, mem, draft),
     )
 
 
@@ -361,7 +361,7 @@ def _as_code(status: int) -> int:
     return 128 + number if (number := status & 0x7F) else status >> 8 & 0xFF
 
 
-def stalls(mem: JobMemory) -> int:
+def count_stalls(mem: JobMemory) -> int:
     """Return how many resumes in a row brought no newer checkpoint; 0 if no checkpoint is known."""
     newest, count = mem.saved, 0
     for attempt in reversed(mem.attempts):

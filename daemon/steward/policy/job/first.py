@@ -19,7 +19,7 @@ from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.job.decide import OUT_OF_TURN, Ruling
 from steward.policy.job.lost_place import has_grown
 from steward.policy.job.nudge import lost_its_place
-from steward.policy.job.rulings import keep_ruling, requeue
+from steward.policy.job.rulings import keep_ruling, wish_requeue
 
 FIRST_FOR_S = 60.0
 """A job with enough free nodes starts within this time, or cannot use them."""
@@ -97,7 +97,7 @@ def requeue_out_of_turn(job: Job, draft: Draft) -> None:
     """Ask for the requeue of a run whose turn was ended, until the run is over."""
     prior = draft.jobs[job.id].attempt_for(_larger(job))
     if prior is not None:
-        requeue(job, prior.why, draft)
+        wish_requeue(job, prior.why, draft)
 
 
 def _larger(job: Job) -> str:

@@ -11,7 +11,7 @@ from steward.model.events import Level
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.rulings import requeue
+from steward.policy.job.rulings import wish_requeue
 
 
 def is_shown_again(job: Job, mem: JobMemory) -> bool:
@@ -41,4 +41,4 @@ def put_back_again(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     promised = mem.promised
     if promised is not None and job.is_batch and job.het_job_id is None and mem.shown_again == job.restarts:
-        requeue(job, promised.why, draft)
+        wish_requeue(job, promised.why, draft)

@@ -22,7 +22,7 @@ from steward.policy.facts.suspended import continued_at
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import FailureSource, failure_without_ask, last_retry
 from steward.policy.job.progress import progress_of
-from steward.policy.job.rulings import requeue, requeue_by
+from steward.policy.job.rulings import requeue_by, wish_requeue
 
 PAUSES = 5.0
 """A job hangs if it makes no step for this many times its usual longest pause between two steps."""
@@ -173,7 +173,7 @@ def _follow(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None
     """Repeat the requeue that was decided for this hang, or decide when stacks and checks are there."""
     prior = _ruling_of(hang, draft.jobs[job.id])
     if prior is not None and prior.is_requeue:
-        requeue(job, prior.why, draft)
+        wish_requeue(job, prior.why, draft)
     elif not hang.is_settled and not _waits(job, hang, found, draft):
         _decide_on_hang(job, hang, found, draft)
 

@@ -18,7 +18,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import counts, nodes_of_run
-from steward.policy.guards.run_end import bystander
+from steward.policy.guards.run_end import bystander_record
 from steward.policy.job.launch import is_broken_launch
 
 
@@ -88,7 +88,7 @@ def _apply_refusal(word: OptedIn, draft: Draft) -> None:
     if job is None or word.uid != job.user_id or not draft.want.resume.default:
         return
     if not _has_opted_out(job, draft):
-        draft.bystanders[job.id] = replace(bystander(job, draft), refused=True)
+        draft.bystanders[job.id] = replace(bystander_record(job, draft), refused=True)
     if mem is not None and mem.by_default:
         del draft.jobs[job.id]
 

@@ -34,11 +34,11 @@ from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import (
     keep_ruling,
-    requeue,
     requeue_by,
     requeue_key,
     standing_promise,
     was_put_back_by_us,
+    wish_requeue,
 )
 
 LEFT_S = 3.0
@@ -210,7 +210,7 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if prior := mem.attempt_for(f"script:{mem.restarts}"):
         if prior.is_requeue:
-            requeue(job, prior.why, draft)
+            wish_requeue(job, prior.why, draft)
         return
     # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
     gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
@@ -300,7 +300,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
         text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
         _note_end(job.id, text, draft, level=Level.WARNING)
     else:
-        requeue(job, promised.why, draft)
+        wish_requeue(job, promised.why, draft)
 
 
 def _why_given_up(job: Job, draft: Draft) -> str:
@@ -358,7 +358,7 @@ def waits_for_parts(job: Job, draft: Draft) -> bool:
         why = Why(rule="resume.parts", text="its parts begin together", evidence=(f"left over of the last run: {ids}",))
         text = f"job {job.id}: {why}: all go back into the queue"
         draft.tell("job.parts", text, once=f"parts:{job.id}:{job.restarts}", job=job.id)
-        requeue(job, why, draft)
+        wish_requeue(job, why, draft)
     else:
         return False
     return True

@@ -99,10 +99,10 @@ def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Dr
 def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None) -> None:
     """Remember a ruling to requeue (or wait), and ask for the requeue."""
     keep_ruling(job.id, decided_for, ruling, draft, node=node)
-    requeue(job, ruling.why, draft)
+    wish_requeue(job, ruling.why, draft)
 
 
-def requeue(job: Job, why: Why, draft: Draft) -> None:
+def wish_requeue(job: Job, why: Why, draft: Draft) -> None:
     """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without it."""
     # if many jobs of one user are to be requeued, some wait for a later turn
     if not has_share(RequeueJob, job.user_id, draft):

@@ -40,7 +40,7 @@ def update_quota(order: UpdateQuota, draft: OrderDraft) -> OrderAnswer:
     """Change a quota; members that the call leaves out stay unchanged. The answer has the new version."""
     quota = quota_of(order.id, draft)
     check_version(quota, order.version, f"Quota {quota.name}")
-    return OrderAnswer(made=quota.id, version=change(quota, order.wish, draft).version)
+    return OrderAnswer(made=quota.id, version=changed_quota(quota, order.wish, draft).version)
 
 
 def delete_quota(order: DeleteQuota, draft: OrderDraft) -> OrderAnswer:
@@ -49,7 +49,7 @@ def delete_quota(order: DeleteQuota, draft: OrderDraft) -> OrderAnswer:
     The next turns remove its limits from Slurm. Running jobs go on; pending jobs no longer need the quota.
     """
     quota = quota_of(order.id, draft)
-    drop(quota, draft)
+    mark_as_deleting(quota, draft)
     return OrderAnswer(made=quota.id)
 
 
@@ -78,7 +78,7 @@ def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingPr
     return made
 
 
-def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQuota:
+def changed_quota(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQuota:
     """Return the next version of the quota."""
     if quota.status is QuotaStatus.DELETING:
         raise conflict(f"Quota {quota.name} is being deleted.")
@@ -100,7 +100,7 @@ def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQu
     return changed
 
 
-def drop(quota: ComputeQuota, draft: OrderDraft) -> None:
+def mark_as_deleting(quota: ComputeQuota, draft: OrderDraft) -> None:
     """Mark a quota as being deleted, unless it is marked already."""
     if quota.status is QuotaStatus.DELETING:
         return

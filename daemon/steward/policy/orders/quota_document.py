@@ -25,7 +25,7 @@ def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> OrderAnswer:
     wanted = dict(order.quotas)
     present = {each.name: each for each in draft.quotas.values()}
     for name in sorted(present.keys() - wanted.keys()) if order.prune else ():
-        quota.drop(present[name], draft)
+        quota.mark_as_deleting(present[name], draft)
     for name, wish in wanted.items():
         _apply_quota(name, wish, present.get(name), draft)
     return OrderAnswer()
@@ -49,7 +49,7 @@ def _apply_quota(name: str, wish: QuotaWish, present: ComputeQuota | None, draft
     whole = _with_defaults(wish, ComputeQuota(id="", name=name, team=present.team, shares=()))
     same = all(getattr(present, one.name) == getattr(whole, one.name) for one in fields(QuotaWish))
     if not same:
-        quota.change(present, whole, draft)
+        quota.changed_quota(present, whole, draft)
 
 
 def _with_defaults(wish: QuotaWish, default: ComputeQuota) -> QuotaWish:
@@ -68,4 +68,4 @@ def _apply_scheduler(name: str, wish: SchedulerWish, draft: OrderDraft) -> None:
     said = {one.name: getattr(wish, one.name) for one in fields(SchedulerWish)}
     whole = replace(wish, **{key: getattr(default, key) for key, value in said.items() if value is None})
     if any(getattr(present, one.name) != getattr(whole, one.name) for one in fields(SchedulerWish)):
-        scheduler.change(present, whole, draft)
+        scheduler.changed_scheduler(present, whole, draft)

@@ -24,7 +24,7 @@ def update_scheduler(order: UpdateScheduler, draft: OrderDraft) -> OrderAnswer:
     """Change the scheduler configuration; members that are left out stay unchanged. The answer has the new version."""
     present = scheduler_of(order.id, draft)
     check_version(present, order.version, f"Scheduler configuration {present.name}")
-    return OrderAnswer(made=present.id, version=change(present, order.wish, draft).version)
+    return OrderAnswer(made=present.id, version=changed_scheduler(present, order.wish, draft).version)
 
 
 def delete_scheduler(order: DeleteScheduler, draft: OrderDraft) -> OrderAnswer:
@@ -58,7 +58,7 @@ def make(name: str, wish: SchedulerWish, draft: OrderDraft, *, tags: Any = Mappi
     return made
 
 
-def change(present: SchedulerConfig, wish: SchedulerWish, draft: OrderDraft) -> SchedulerConfig:
+def changed_scheduler(present: SchedulerConfig, wish: SchedulerWish, draft: OrderDraft) -> SchedulerConfig:
     """Return the next version of the configuration."""
     changed = replace(
         present,

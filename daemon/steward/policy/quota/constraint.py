@@ -12,7 +12,7 @@ _TYPED = "gres/gpu:"
 _WORD = re.compile(r"[&|()]|[^&|()]+")
 
 
-def eligible(job: Job, nodes: Iterable[NodeName], known: Mapping[NodeName, Node], count: int) -> list[NodeName]:
+def eligible_nodes(job: Job, nodes: Iterable[NodeName], known: Mapping[NodeName, Node], count: int) -> list[NodeName]:
     """Return the nodes of `nodes` that the job may use if its typed GRES are spread over `count` nodes."""
     typed = {name.removeprefix(_TYPED): n for name, n in parse_tres(job.requested).items() if name.startswith(_TYPED)}
     found = []

@@ -46,7 +46,7 @@ def _has_limit_of_site(job: Job, draft: Draft, picture: Accounting) -> bool:
     if not job.reason.startswith("QOS"):
         return any(
             asks.get(tres) and (has.user or not is_ours(f"account {has.account}/cap:{tres}", draft))
-            for has in above(job, picture)
+            for has in limiting_associations(job, picture)
             for tres in has.limits
         )
     partitions = [draft.seen.partitions.get(name) for name in job.partitions]
@@ -57,7 +57,7 @@ def _has_limit_of_site(job: Job, draft: Draft, picture: Accounting) -> bool:
     return any(asks.get(tres) and not is_ours(f"{name}/cap:{tres}", draft) for name, tres in limits)
 
 
-def above(job: Job, picture: Accounting) -> list[Association]:
+def limiting_associations(job: Job, picture: Accounting) -> list[Association]:
     """Return the associations whose limits apply to a job: its user's, its account's and those above."""
     own = picture.limited_user(job.account, job.user_id, job.partition)
     line = (picture.of_account(name) for name in picture.line_of(job.account))

@@ -44,7 +44,7 @@ _RULES = {
 }
 
 
-def follow(draft: Draft) -> None:
+def follow_evictions(draft: Draft) -> None:
     """Follow the evictions under way: note those that are over, call off needless ones, signal the others' jobs."""
     _adopt_slurms_victims(draft)
     for id, memory in list(draft.quota_jobs.items()):
@@ -112,7 +112,7 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         _signal_or_end(job, eviction, draft)
 
 
-def finish(turn: Turn, draft: Draft) -> None:
+def finish_evictions(turn: Turn, draft: Draft) -> None:
     """End the jobs whose grace time, or Slurm's time to preempt them, is over, if their nodes are still needed."""
     for id, memory in list(draft.quota_jobs.items()):
         job, eviction = draft.seen.jobs.get(id), memory.yielding
@@ -272,7 +272,7 @@ def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
     return to is not None and to.is_pending
 
 
-def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
+def begin_evictions(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
     """Begin the evictions that were chosen in this turn."""
     for each in yielding:
         victim, job = each.unit, each.unit.jobs[0]

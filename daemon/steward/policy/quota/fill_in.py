@@ -45,7 +45,7 @@ def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled
     for share in quota.shares:
         # for a machine type without a description, only the requested amounts are known
         machine = types.get(share.machine_type, MachineType(name=share.machine_type))
-        values = filled(share, machine)
+        values = fill_in_quota(share, machine)
         for kind, amount in values.items():
             name = resource(share.machine_type, kind)
             nominal[name] = nominal.get(name, 0) + amount
@@ -62,7 +62,7 @@ def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled
 
 
 @lru_cache(maxsize=4096)
-def filled(share: Share, machine: MachineType) -> Mapping[str, int]:
+def fill_in_quota(share: Share, machine: MachineType) -> Mapping[str, int]:
     """Return the amount of each kind (CPUs, MiB, accelerators), rounded down, without kinds that the machine lacks."""
     found: dict[str, int] = {}
     if share.count is not None:
@@ -116,7 +116,7 @@ def _may_borrow(
     limits = {name: amount * quota.borrow_percent // 100 for name, amount in nominal.items()}
     for share in quota.borrow_absolute:
         machine = types.get(share.machine_type, MachineType(name=share.machine_type))
-        for kind, amount in filled(share, machine).items():
+        for kind, amount in fill_in_quota(share, machine).items():
             limits[resource(share.machine_type, kind)] = amount
     return limits
 

@@ -10,14 +10,14 @@ from steward.model.accounting import QOS_PREFIX, Accounting, Tres, guaranteed_qo
 from steward.model.ids import JobId
 from steward.model.job import Job, parse_tres
 from steward.policy.draft import Draft
-from steward.policy.quota.elsewhere import above, is_ours
+from steward.policy.quota.elsewhere import is_ours, limiting_associations
 from steward.policy.quota.requests import Unit
 
 BELIEVED_S = 120.0
 """By then Slurm's backfill has looked at the job, and Slurm's own reason counts in place of our forecast."""
 
 
-def foreseen(
+def units_held_up(
     waiting: Iterable[Unit], staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting
 ) -> frozenset[JobId]:
     """Return the waiting units that limits of the site will hold up; `staying` are the units that are not evicted."""
@@ -65,10 +65,10 @@ def _is_beyond_in(
     if _passes(mine, asks, unit, staying, lambda each: each.qos == name):
         return True
     rest = {tres: amount for tres, amount in asks.items() if tres not in qos.limits}
-    for has in above(job, picture):
+    for has in limiting_associations(job, picture):
         owner = f"account {has.account}"
         limits = {t: limit for t, limit in has.limits.items() if has.user or not is_ours(f"{owner}/cap:{t}", draft)}
-        if _passes(limits, rest, unit, staying, lambda each, has=has: has in above(each, picture)):  # type: ignore[misc]
+        if _passes(limits, rest, unit, staying, lambda each, has=has: has in limiting_associations(each, picture)):  # type: ignore[misc]
             return True
     return False
 

@@ -47,7 +47,7 @@ def keep_quotas(draft: Draft) -> None:
         _set_trouble(trouble, draft)
         return
     if draft.want.quota.enabled:
-        evict.follow(draft)
+        evict.follow_evictions(draft)
     turn = take_turn(draft)
     others = list(wanted_others(turn, picture, draft)) if turn is not None else []
     is_left = draft.want.quota.enabled and release_others(frozenset(o.account for o in others), picture, draft)
@@ -82,8 +82,8 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
     lower = changes.lower[:left]
     for action in lower:
         draft.wish(action, RETRY_S)
-    evict.finish(turn, draft)
-    evict.begin(turn.yielding, picture, draft)
+    evict.finish_evictions(turn, draft)
+    evict.begin_evictions(turn.yielding, picture, draft)
     touched = keep_marks(turn, picture, draft)
     for ruling in sorted(turn.rulings.values(), key=lambda each: each.unit.id):
         if touched >= TOUCHED_AT_ONCE:

@@ -13,7 +13,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.quota import CPU, MEM, Resource, kind_of, machine_type_of, resource
 from steward.policy.draft import Draft
-from steward.policy.quota.constraint import eligible
+from steward.policy.quota.constraint import eligible_nodes
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.planned import PlannedStarts
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
@@ -141,7 +141,7 @@ class Places:
         return Wish(
             count=1 if is_total and job.most_nodes != count else count,
             each=each,
-            nodes=frozenset(eligible(job, usable, self._draft.seen.nodes, 1 if is_total else count)),
+            nodes=frozenset(eligible_nodes(job, usable, self._draft.seen.nodes, 1 if is_total else count)),
             required=job.required,
             most=job.most_nodes,
             total=asked if is_total else {},
@@ -155,7 +155,7 @@ class Places:
         key = job.partition, job.excluded, job.features, job.requested, job.node_count
         if key not in self._may_use:
             usable = self._draft.overview.nodes_of(job.partition) - job.excluded & self._whole.keys()
-            found = eligible(job, usable, self._draft.seen.nodes, max(job.node_count, 1))
+            found = eligible_nodes(job, usable, self._draft.seen.nodes, max(job.node_count, 1))
             self._may_use[key] = frozenset(found)
         return self._may_use[key]
 

@@ -85,7 +85,7 @@ class Present:
     waiting: list[Unit]
 
 
-def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run: IsReady) -> Present:
+def present_jobs(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run: IsReady) -> Present:
     """Return the jobs that quotas count; `teams` are by account."""
     known, requests.kept = requests.kept, {}
     running: dict[str, list[Unit]] = {}

@@ -13,11 +13,11 @@ from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import Owned, owned
 from steward.policy.quota.flavors import Flavors
-from steward.policy.quota.foreseen import foreseen
+from steward.policy.quota.foreseen import units_held_up
 from steward.policy.quota.ledger import Ledger, TeamAccount
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
-from steward.policy.quota.present import Held, Present, present
+from steward.policy.quota.present import Held, Present, present_jobs
 from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 
 REQUEUE_DELAY_S = 150.0
@@ -69,13 +69,13 @@ def take_turn(draft: Draft) -> Turn | None:
     requests = Requests.of(draft, flavors, scheduler, borrowers)
     teams = teams_of(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
-    jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, flavors, draft))
+    jobs = present_jobs(draft, requests, teams, lambda job, team: _is_ready(job, team, flavors, draft))
     going = _enter_running(jobs, ledger, draft)
 
     staying = _staying(jobs.running, going)
     room = Room(ledger, staying, lambda: Places(draft, flavors, requests, going))
     room.taken.update(id for id in draft.quota_jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
-    held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
+    held = held_up(jobs.waiting, draft, picture) | units_held_up(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
     decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)

@@ -14,7 +14,7 @@ from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.policy.controls import pause, resume_actions
 from steward.workflows.attention import has_marked, is_mark_in_question
-from steward.workflows.clock_change import earlier
+from steward.workflows.clock_change import moved_earlier
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -81,7 +81,11 @@ def test_a_controller_that_began_without_its_state_is_not_taken_for_a_person(hou
 
 def jumped(picture: Picture, by: float) -> Picture:
     """The clock was set; a head that finds it set back begins with its memory moved."""
-    return picture.then(by) if by > 0 else replace(picture, memory=earlier(picture.memory, -by), now=picture.now + by)
+    return (
+        picture.then(by)
+        if by > 0
+        else replace(picture, memory=moved_earlier(picture.memory, -by), now=picture.now + by)
+    )
 
 
 @pytest.mark.parametrize("jump_s", [3600.0, -3600.0])

@@ -10,7 +10,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import NodeBase, Reason
 from steward.model.slot import SlotStep
 from steward.policy.draft import Draft
-from steward.policy.groups.victims import choose
+from steward.policy.groups.victims import choose_victims
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import after, an_update, with_rules, workers
 from tests.builders.picture import T0, n, names
@@ -19,7 +19,7 @@ from tests.builders.picture import T0, n, names
 def chosen(picture: ApiPicture, count: int = 1) -> list[str]:
     draft = Draft(picture.seen, picture.want, picture.memory, picture.seen.at)
     slots = [slot for slot in picture.memory.slots.values() if slot.group == "workers"]
-    return [slot.node.removeprefix("workers-") for slot in choose(slots, count, draft)]
+    return [slot.node.removeprefix("workers-") for slot in choose_victims(slots, count, draft)]
 
 
 def with_job(picture: ApiPicture, id: int, *nodes: str, ran_s: float = 600.0, **fields: Any) -> ApiPicture:

@@ -13,7 +13,7 @@ from steward.model.order import Refusal
 from steward.model.witness import Witness
 from steward.policy.controls import reset_breakers
 from steward.policy.draft import Draft
-from steward.views.breakers import now_line, withheld
+from steward.views.breakers import now_line, withheld_repairs
 from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, changed, n
 
@@ -232,7 +232,7 @@ def test_repairs_run_side_by_side_up_to_a_number_in_the_whole_cluster() -> None:
 def now_lines(picture: Picture) -> dict[str, str]:
     """What people are told of each tripped breaker."""
     draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
-    held = withheld(draft)
+    held = withheld_repairs(draft)
     return {scope: now_line(one, held[scope], picture.now) for scope, one in picture.memory.breakers.items()}
 
 

@@ -12,7 +12,7 @@ from steward.model.action import RequeueJob, SignalJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.quota import Wrote
-from steward.workflows.clock_change import earlier
+from steward.workflows.clock_change import moved_earlier
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
 from tests.builders.quota_lent import all_lent, gone_in
@@ -170,7 +170,7 @@ def set_back(by: float) -> Picture:
     """The clock was set back by so much after the victim had its signal."""
     picture, actions = done(borrowed_and_wanted_back(WEAK))
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [3]
-    return replace(picture, memory=earlier(picture.memory, by), now=picture.now - by).after(5.0)
+    return replace(picture, memory=moved_earlier(picture.memory, by), now=picture.now - by).after(5.0)
 
 
 def test_a_clock_that_is_set_back_signals_nobody_twice_and_ends_the_grace_in_time() -> None:

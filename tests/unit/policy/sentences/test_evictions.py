@@ -44,7 +44,7 @@ def chosen(cause: Reclaimed = Reclaimed.RECLAIM, place: Wish | None = None, **jo
     assert turn is not None
     assert accounting is not None
     (one,) = turn.yielding
-    evict.begin([replace(one, cause=cause, place=place)], accounting, draft)
+    evict.begin_evictions([replace(one, cause=cause, place=place)], accounting, draft)
     return draft.quota_jobs[JobId(3)].evictions[-1].text
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Ending, Pause, Phase, Run, Segment, Sums
 from steward.views.report import Window as ReportWindow
-from steward.views.report import by_month, clipped, job_ledgers, month_window, timeline, unknown
+from steward.views.report import by_month, clip_segments, job_ledgers, month_window, timeline, unknown
 
 FIRST = Run(
     job=JobId(7),
@@ -134,7 +134,7 @@ def test_phases_touch_each_other_and_their_sums_are_the_jobs_time(runs: list[Run
 @given(runs_of_a_job(), st.floats(min_value=0.0, max_value=2000.0))
 def test_what_is_before_and_after_a_moment_is_all_there_is(runs: list[Run], cut: float) -> None:
     segments = timeline(runs, 2000.0)
-    parts = total(clipped(segments, 0.0, cut)) + total(clipped(segments, cut, 1e9))
+    parts = total(clip_segments(segments, 0.0, cut)) + total(clip_segments(segments, cut, 1e9))
     assert parts == pytest.approx(total(segments))
 
 
