@@ -42,6 +42,8 @@ ONLY_LOCAL = (
     "test_local_bed",
     "test_page.py",
     "test_page_sizes",
+    "test_beside",
+    "test_slurm_reasons_made",
     "test_power",
     "test_programs",
     "test_quickstart",
