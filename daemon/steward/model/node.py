@@ -25,7 +25,8 @@ class NodeBase(Enum):
     UNKNOWN = "UNKNOWN"
 
 
-_DOWN_BY_SLURM = ("Not responding", "Node unexpectedly rebooted", "ResumeTimeout reached", "reboot timed out")
+_REGISTERED_ANEW = "Node unexpectedly rebooted"
+_DOWN_BY_SLURM = ("Not responding", _REGISTERED_ANEW, "ResumeTimeout reached", "reboot timed out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,11 @@ class Reason:
     def is_slurms_own(self) -> bool:
         """Return whether slurmctld set the node DOWN with this reason, and no person or tool did."""
         return first_token(self.text) in _DOWN_BY_SLURM
+
+    @property
+    def tells_absence(self) -> bool:
+        """Return whether slurmctld set the node DOWN because its slurmd did not answer or register in time."""
+        return self.is_slurms_own and first_token(self.text) != _REGISTERED_ANEW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,7 +224,7 @@ def _second_witness(node: Node, draft: Draft) -> str:
 
 def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
     """Return whether Slurm says that the node is not there."""
-    if node.is_down and (not node.responding or (node.reason and node.reason.is_slurms_own)):
+    if node.is_down and (not node.responding or (node.reason and node.reason.tells_absence)):
         return True
     if node.responding:
         return False

@@ -166,6 +166,14 @@ def test_slurm_marking_the_node_down_for_silence_does_not_make_it_somebody_elses
     assert downed(picture) == ["n2"]
 
 
+@pytest.mark.parametrize(
+    ("text", "lost"), [("ResumeTimeout reached", ["n2"]), ("Node unexpectedly rebooted", list[str]())]
+)
+def test_a_node_whose_slurmd_registered_anew_before_its_agent_is_up_is_not_lost(text: str, lost: list[str]) -> None:
+    down = a_cluster().agent_lost("n2").node("n2", base=NodeBase.DOWN, reason=Reason(text=text, user="slurm"))
+    assert downed(down) == lost
+
+
 @pytest.mark.parametrize("flag", ["POWERED_DOWN", "POWERING_DOWN", "REBOOT_ISSUED", "MAINTENANCE"])
 def test_a_node_that_is_away_on_purpose_is_not_lost(flag: str) -> None:
     assert kinds(a_cluster().lost("n2").node("n2", flags=frozenset({flag}))) == []
