@@ -42,6 +42,17 @@ def test_every_number_has_a_unit_in_its_name_and_a_range() -> None:
     assert [name for name, field in numbers if not field.metadata] == []
 
 
+def test_every_setting_of_a_form_has_an_example_of_it() -> None:
+    forms = [
+        (name, rule.pattern, field.examples or [""])
+        for name, field in fields(Settings)
+        for rule in field.metadata
+        if getattr(rule, "pattern", None)
+    ]
+    assert forms
+    assert [name for name, form, (example, *_) in forms if not example or not re.search(form, example)] == []
+
+
 STOP = re.compile(r"`((?:head|workflows|policy|adapters|agent)/[a-z_/]+\.py)(?:: ([A-Za-z_.]+))?`")
 
 

@@ -84,6 +84,7 @@ class CapacitySettings(Section):
     checkpoint_signal: str = Field(
         default="",
         pattern=SIGNAL_OR_NONE,
+        examples=["USR1"],
         description="Signal for resumable jobs on a leaving node, such as USR1.",
     )
     checkpoint_grace_s: float = Field(

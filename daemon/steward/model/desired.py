@@ -109,6 +109,7 @@ class DeepPolicy(Section):
     output: str = Field(
         default="/dev/null",
         pattern=r"^/[^\s'\"]*$",
+        examples=["/var/log/steward/deep-%j.out"],
         max_length=255,
         description="The runner's output on the first node; `%j` is the job's number.",
     )

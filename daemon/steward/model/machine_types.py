@@ -15,7 +15,11 @@ from steward.model.setting_types import Words
 class MachineType(Section):
     """A machine type of this site; it replaces a built-in `ml.*` type of the same name."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that InstanceType takes.")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+        examples=["ml.g6.12xlarge"],
+        description="Name that InstanceType takes.",
+    )
     cpus: int = Field(default=0, ge=0, le=100_000, description="Logical CPUs; 0: not said.")
     memory_mb: int = Field(default=0, ge=0, description="Memory in MiB; 0: not said.")
     gpus: int = Field(default=0, ge=0, le=1000, description="Accelerators.")

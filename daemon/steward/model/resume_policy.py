@@ -70,6 +70,7 @@ class ResumePolicy(Section):
     checkpoint_signal: str = Field(
         default="",
         pattern=SIGNAL_OR_NONE,
+        examples=["USR1"],
         description='Signal before the time limit of jobs that go on after it, such as "USR1"; empty: none.',
     )
     checkpoint_before_s: float = Field(

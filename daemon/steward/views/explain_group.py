@@ -225,13 +225,13 @@ def _has(run: ElasticRun) -> str:
     """Return in words on how many nodes the run trains."""
     match run.phase:
         case RunPhase.WAITING:
-            return f"forms with the {run.base} nodes of its base"
+            return f"forms with {count_noun(run.base, 'node')}, its base"
         case RunPhase.REFORMING:
-            return f"forms with {len(run.members)} nodes"
+            return f"forms with {count_noun(len(run.members), 'node')}"
         case RunPhase.DRAINING if run.ordered_members:
-            return f"has {len(run.members)} nodes and goes to {len(run.ordered_members)}"
+            return f"has {count_noun(len(run.members), 'node')} and goes to {len(run.ordered_members)}"
         case _:
-            return f"has {len(run.members)} nodes"
+            return f"has {count_noun(len(run.members), 'node')}"
 
 
 def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:

@@ -585,7 +585,7 @@ def test_a_run_says_the_nodes_that_train_and_not_those_that_are_still_to_begin()
     assert said["reforming"] == "Elastic run 7 forms with 5 nodes"
     assert said["running"] == "Elastic run 7 has 5 nodes"
     assert run_lines(replace(world.run, phase=RunPhase.WAITING, members=frozenset()), QUICK, world.now)[0].startswith(
-        "Elastic run 7 forms with the 2 nodes of its base (sizes"
+        "Elastic run 7 forms with 2 nodes, its base (sizes"
     )
 
 

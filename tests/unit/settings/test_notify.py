@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.settings_file import wrong_names
 from steward.head.choose import make_channels
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
@@ -64,5 +65,5 @@ def test_a_url_may_lie_in_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_template_that_is_no_json_keeps_the_head_from_starting() -> None:
-    with pytest.raises(Permanent, match="notify channel ops: template is neither json, slack, pagerduty nor JSON"):
-        make_channels(settings(f'{HOOK}template="hello"'))
+    (problem,) = wrong_names(settings(f'{HOOK}template="hello"'))
+    assert str(problem).startswith("notify[0].template: the template of channel ops is neither json, slack, pagerduty")

@@ -65,6 +65,16 @@ def test_an_address_needs_host_and_port(value: str) -> None:
     assert "agent.head" in refusal(f'[agent]\nhead = "{value}"')
 
 
+def test_a_word_of_another_form_is_refused_with_an_example() -> None:
+    told = refusal('[resume]\ncheckpoint_signal = "SIGUSR1x"')
+    assert 'resume.checkpoint_signal = "SIGUSR1x": use a value such as "USR1" (its form is ' in told
+
+
+def test_a_table_in_place_of_a_list_and_a_list_in_place_of_a_table_are_told_how_the_file_writes_them() -> None:
+    assert refusal('[groups]\nname = "a"').endswith('{"name": "a"}: use a list of tables, [[groups]] for each')
+    assert refusal('[[repair]]\nmode = "act"').endswith('[{"mode": "act"}]: use one table, [repair]')
+
+
 def test_every_problem_is_told_at_once() -> None:
     assert len(refusal("[repair]\nsettle_s = -1\nretry_s = 0\nmood = 1").splitlines()) == 3
 

@@ -48,19 +48,25 @@ class Ec2ProviderSettings(Section):
     region: str = Field(min_length=1, max_length=40, description="AWS region, such as `us-east-1`.")
     cluster: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$",
+        examples=["cluster-1"],
         description="Value of the tag `steward:cluster`; other instances are never touched.",
     )
     launch_template: str = Field(
         default="",
         pattern=r"^(?:|[a-zA-Z0-9().\-/_]{3,128})$",
+        examples=["lt-0abcd1234ef567890"],
         description="Id or name of a launch template; empty: set `image` and `types`.",
     )
     template_version: str = Field(
-        default="$Default", pattern=r"^(?:\$Default|\$Latest|[0-9]+)$", description="Version of the launch template."
+        default="$Default",
+        pattern=r"^(?:\$Default|\$Latest|[0-9]+)$",
+        examples=["$Latest"],
+        description="Version of the launch template.",
     )
     image: str = Field(
         default="",
         pattern=r"^(?:|ami-[0-9a-f]{8,17})$",
+        examples=["ami-0abcd1234ef567890"],
         description="AMI of slots that name none; empty: the template's.",
     )
     types: Words = Field(

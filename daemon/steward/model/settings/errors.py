@@ -88,9 +88,28 @@ def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return str(detail["ctx"]["error"])
     if wanted := _range_at(model, detail["loc"]):
         return f"use a number {wanted}"
+    if detail["type"] == "string_pattern_mismatch" and (example := _example_at(model, detail["loc"])):
+        return f"use a value such as {as_in_file(example)} (its form is {detail['ctx']['pattern']})"
     if word := _KINDS.get(detail["type"].removesuffix("_type")):
-        return f"use a {word}"
+        return f"use {_heading(word, detail)}"
     return detail["msg"].replace("Input should be a valid", "use a").replace("Input should be", "use").replace("'", '"')
+
+
+def _heading(kind: str, detail: ErrorDetails) -> str:
+    """Return how the file writes a table, or a list of tables, if it has one for the other; else `a` and the kind."""
+    key, found = dotted(detail["loc"]), detail["input"]
+    if kind == "table" and isinstance(found, list):
+        return f"one table, [{key}]"
+    if kind == "list" and isinstance(found, dict):
+        return f"a list of tables, [[{key}]] for each"
+    return f"a {kind}"
+
+
+def _example_at(model: type[BaseModel], place: Place) -> str:
+    """Return the example of the key at `place`; empty if it has none."""
+    *path, name = place
+    field = _fields_at(model, tuple(path)).get(str(name))
+    return str(field.examples[0]) if field is not None and field.examples else ""
 
 
 def _range_at(model: type[BaseModel], place: Place) -> str:

@@ -11,7 +11,9 @@ from steward.model.setting_types import FullPath, HostPort, Program, Words
 class NotifySettings(Section):
     """One channel: its events and its target. Events with one cause become one message within `window_s`."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", description="Name of the channel in logs.")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", examples=["on-call"], description="Name of the channel in logs."
+    )
     kind: ChannelKind = Field(description="How messages are sent.")
     levels: tuple[Level, ...] = Field(
         default=(Level.WARNING, Level.ERROR), strict=False, description="Levels of events: info, warning, error."
@@ -32,7 +34,12 @@ class NotifySettings(Section):
         description="`json`, `slack`, `pagerduty`, or your own JSON with `$title`, `$text` ...",
     )
     to: Words = Field(default=(), description="Addresses of a mail.")
-    sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="Sender of a mail.")
+    sender: str = Field(
+        default="steward",
+        pattern=r"^[^\s<>]{1,200}$",
+        examples=["steward@example.org"],
+        description="Sender of a mail.",
+    )
     smtp: HostPort = Field(default="localhost:25", description="Mail server without TLS and login.")
     command: Program | None = Field(default=None, description="argv; the message is JSON on its standard input.")
 

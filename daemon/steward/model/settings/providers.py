@@ -13,7 +13,11 @@ from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSe
 class GroupSettings(Section):
     """Nodes that Steward may repair, and the provider of their machines. A node in no group is only watched."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name of the group: a-z, 0-9 and `-`.")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
+        examples=["gpu-workers"],
+        description="Name of the group: a-z, 0-9 and `-`.",
+    )
     nodes: SomeNodes = Field(description="Node names as a host list, such as `n[1-6]`.")
     provider: ProviderName = Field(description='"static", "command", "power", "ec2", or one of an installed package.')
     recovery: Recovery = Field(

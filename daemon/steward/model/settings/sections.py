@@ -18,6 +18,7 @@ class HeadSettings(Section):
     page_url: str = Field(
         default="",
         pattern=r"^(https?://[^\s<>\"]{1,200})?$",
+        examples=["https://steward.example.org"],
         description="URL of the status page for people, in requests for approval.",
     )
     users_http: HostPort | None = Field(
@@ -70,9 +71,15 @@ class ApiSettings(Section):
     region: str = Field(
         default="steward-1",
         pattern=r"^[a-z][a-z0-9-]{8,15}$",
+        examples=["us-east-1"],
         description="AWS region of clients and ARNs: 9 to 16 of a-z, 0-9 and `-`.",
     )
-    account: str = Field(default="000000000000", pattern=r"^[0-9]{12}$", description="AWS account in ARNs: 12 digits.")
+    account: str = Field(
+        default="000000000000",
+        pattern=r"^[0-9]{12}$",
+        examples=["000000000000"],
+        description="AWS account in ARNs: 12 digits.",
+    )
     reads_per_s: float = Field(
         default=20.0,
         gt=0,

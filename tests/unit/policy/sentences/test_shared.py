@@ -465,7 +465,7 @@ ELASTIC: list[Row] = [
     ("Elastic run 7 has 5 nodes (sizes: 2, 3, 4, 5); ", lambda: of_run(), lambda: of_run(phase=RunPhase.ENDED)),
     ("changes of size so far.", lambda: of_run(), lambda: in_use()),
     (
-        "forms with the 2 nodes of its base",
+        "forms with 2 nodes, its base",
         lambda: of_run(phase=RunPhase.WAITING),
         lambda: of_run(phase=RunPhase.REFORMING),
     ),
