@@ -114,7 +114,8 @@ def test_a_job_is_short_when_too_few_sound_nodes_that_are_free_or_its_own_are_le
         left = {node.name for node in usable} - bad - job.excluded
         parts = job.partition.split(",")
         most = max(len(left & within(part, picture) if part else left) for part in parts)
-        short = most < max(1, job.node_count, len(had))
+        asks_for_nodes = job.is_pending and job.node_count and not job.is_total
+        short = most < (job.node_count if asks_for_nodes else max(1, job.node_count, len(had)))
         assert is_short_without(bad, job, mem, draft_of(picture)) is short
 
 

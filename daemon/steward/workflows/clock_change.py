@@ -92,9 +92,12 @@ def last_stamp(memory: Memory) -> float:
 
 
 def in_time(job: Job, change: ClockChange, now: float) -> Job:
-    """Return the job with its start and end by the clock of today, if Slurm stamped them before the change."""
-    started, ended = _since(job.started, change, now), _since(job.ended, change, now)
-    return job if (started, ended) == (job.started, job.ended) else replace(job, started=started, ended=ended)
+    """Return the job with its submission, start and end by today's clock, if Slurm stamped them before the change."""
+    stamps = (job.submitted, job.started, job.ended)
+    submitted, started, ended = (_since(stamp, change, now) for stamp in stamps)
+    if (submitted, started, ended) == stamps:
+        return job
+    return replace(job, submitted=submitted, started=started, ended=ended)
 
 
 def _since(stamp: float | None, change: ClockChange, now: float) -> float | None:

@@ -118,6 +118,14 @@ def test_a_job_with_no_time_in_the_future_stays_the_very_record() -> None:
     assert in_time(job, ClockChange(at=job.started + 10.0, by=60.0), job.started + 10.0) is job
 
 
+def test_a_run_began_after_its_submission_also_by_the_clock_of_today() -> None:
+    job = a_cluster().job(7).seen.jobs[JobId(7)]
+    assert job.started is not None
+    fresh = replace(job, submitted=job.started - 2.0)
+    back = in_time(fresh, ClockChange(at=job.started - 3590.0, by=3600.0), job.started - 3590.0)
+    assert (back.submitted, back.started) == (job.started - 3602.0, job.started - 3600.0)
+
+
 def test_a_run_is_the_same_also_after_the_clock_was_set_forward() -> None:
     runs = a_cluster().job(7).opted_in(7).then(500.0)
     job = runs.seen.jobs[JobId(7)]
