@@ -88,7 +88,7 @@ def test_a_fault_is_seen_explained_and_told_once_over_a_kill_of_the_head(story: 
     story.hurt(FaultKind.FAIL_CHECK, "n2", "the fan stands still")
     story.wait("the verdict says so", lambda: verdict(story, "n2") == "report-only", 45.0)
     first, second = story.explain("n2").splitlines()[:2]
-    assert first.startswith("n2 is REPORT-ONLY, since ")
+    assert first.startswith("n2 is REPORT-ONLY (for ")
     assert "the fan stands still" in first
     assert second == "Next: nothing: reported only (repair.mode)."
     (failing,) = asked(story, "checks", "--failing")

@@ -61,9 +61,9 @@ def explained_node(word: str, source: Source, snapshot: Snapshot) -> Json:
 
 def explained_group(name: str, source: Source, snapshot: Snapshot) -> Json:
     """Return the lines and events about a group. Raises HTTPException if the cluster has no such group."""
-    if any(slot.group == name for slot in source.want.slots.values()):
-        raise HTTPException(404, f"{name} is a group of the settings ([[groups]]): `steward nodes` has its nodes")
     if name not in snapshot.memory.groups:
+        if any(slot.group == name for slot in source.want.slots.values()):
+            raise HTTPException(404, f"{name} is a group of the settings ([[groups]]): `steward nodes` has its nodes")
         raise HTTPException(404, f"{printable(name, 200)} is not an instance group of this cluster")
     lines = explain_group(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
     events = [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:]
