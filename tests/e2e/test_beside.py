@@ -1,16 +1,11 @@
 """A fault of a node beside what a user, an admin or Slurm itself does to the same job at the same moment."""
 
-import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from steward.adapters import proc
-from steward.model.ids import NodeName
 from steward_bed.faults import FaultKind
-from steward_bed.providers.local import LocalProvider
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.story import JobSeen, Story, task_script
 
@@ -250,23 +245,4 @@ def test_a_step_that_somebody_runs_from_outside_ends_by_itself(story: Story) -> 
     assert done.returncode == 3
     story.hurt(FaultKind.KILL_NODE, story.job(job).batch_host)
     runs_again(story, job)
-    ends_well(story, job, 1)
-
-
-def test_a_job_whose_slurmstepd_was_killed_comes_back(story: Story) -> None:
-    """As the kernel does to the largest process when memory is used up. Slurm misses it when slurmd registers again."""
-    job = started(story)
-    node = story.job(job).batch_host
-    there = LocalProvider(story.bed.spec.dir).machine(NodeName(node))
-    assert there is not None
-    killed = [
-        one
-        for one in proc.descendants(there.init)
-        if f"[{job}.batch]" in Path(f"/proc/{one.process.pid}/cmdline").read_text()
-    ]
-    for one in killed:
-        proc.send(one.process, signal.SIGKILL)
-    assert killed
-    story.hurt(FaultKind.RESTART_SERVICES, node)
-    runs_again(story, job, deadline_s=90.0)
     ends_well(story, job, 1)
