@@ -353,7 +353,7 @@ def waits_for_parts(job: Job, draft: Draft) -> bool:
     parts = other_parts(job, draft.seen.jobs)
     if any(part.is_completing for part in parts):
         draft.wake(draft.now + COMPLETING_LOOK_S)
-    elif left := [part for part in parts if part.is_left_over]:
+    elif left := [part for part in parts if part.is_left_over and not _has_begun_anew(part, draft.jobs[job.id])]:
         ids = ", ".join(str(part.id) for part in left)
         why = Why(rule="resume.parts", text="its parts begin together", evidence=(f"left over of the last run: {ids}",))
         text = f"job {job.id}: {why}: all go back into the queue"
@@ -362,6 +362,11 @@ def waits_for_parts(job: Job, draft: Draft) -> bool:
     else:
         return False
     return True
+
+
+def _has_begun_anew(part: Job, mem: JobMemory) -> bool:
+    """Return whether the part began after its job was put back: its leader was read a moment before they began."""
+    return part.started is not None and mem.pending_from is not None and part.started > mem.pending_from
 
 
 def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:

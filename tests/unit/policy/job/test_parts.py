@@ -142,6 +142,12 @@ def test_a_part_that_slurm_left_in_the_last_run_goes_back_into_the_queue_before_
     assert isinstance(nudge, NudgeJob)
 
 
+def test_a_part_that_was_read_after_both_began_again_is_not_left_over() -> None:
+    back = left_behind(state=JobState.PENDING, nodes=frozenset()).then().after(3)
+    begun = back.change_job(8, state=JobState.RUNNING, nodes=names("n3"), started=back.now - 0.5)
+    assert of(begun, RequeueJob) == []
+
+
 def test_a_job_that_is_requeued_once_more_for_its_parts_is_hurried_on_all_the_same() -> None:
     """Slurm may have begun it in that moment: no run is seen of it, and Slurm is not the one that put it back."""
     again = left_behind(state=JobState.RUNNING).then().requeued(7).requeued(8).then(1.1)
