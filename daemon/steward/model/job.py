@@ -135,6 +135,11 @@ class Job:
         return self.partition if is_one else ""
 
     @property
+    def whole_id(self) -> JobId:
+        """Return the id of the heterogeneous job of which this is a part; of any other job its own id."""
+        return self.id if self.het_job_id is None else self.het_job_id
+
+    @property
     def is_part(self) -> bool:
         """Return whether it is a heterogeneous job's part, but not the leader, whose commands Slurm applies to all."""
         return self.het_job_id is not None and self.het_job_id != self.id

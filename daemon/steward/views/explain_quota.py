@@ -47,7 +47,7 @@ def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     """Return the lines of `quota_lines` from a turn that is used for many jobs."""
     if turn.teams.get(job.account) is None:
         return [_without_quota(job, draft)]
-    id = job.het_job_id or job.id
+    id = job.whole_id
     memory = draft.quota_jobs.get(id)
     now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
     return [*now, *_unknown_class(job, draft), *(_past(memory, draft) if memory else [])]
@@ -81,7 +81,7 @@ def _without_quota(job: Job, draft: Draft) -> str:
 def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     team = turn.teams[job.account]
     unit = next((each for each in turn.running.get(team, ()) if job in each.jobs), None)
-    memory = draft.quota_jobs.get(job.het_job_id or job.id)
+    memory = draft.quota_jobs.get(job.whole_id)
     if memory is not None and memory.yielding is not None:
         return [_being_evicted(memory.yielding, draft)]
     if unit is None:
@@ -108,7 +108,7 @@ def _being_evicted(eviction: Eviction, draft: Draft) -> str:
 
 
 def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
-    team, ruling = turn.teams[job.account], turn.rulings.get(job.het_job_id or job.id)
+    team, ruling = turn.teams[job.account], turn.rulings.get(job.whole_id)
     if ruling is None:
         if not job.is_pending:
             return []

@@ -164,7 +164,7 @@ def _just_failed(job: Job, draft: Draft) -> bool:
 def _id_of_whole_job(id: JobId, draft: Draft) -> JobId:
     """Return the id under which the job is remembered: that of the whole for a part of a heterogeneous job."""
     job = draft.seen.jobs.get(id)
-    return job.het_job_id if job is not None and job.het_job_id is not None else id
+    return job.whole_id if job is not None else id
 
 
 def is_another(job: Job, mem: JobMemory) -> bool:

@@ -75,7 +75,7 @@ class Places:
         """For each wish: how many changes were considered, and the nodes with room for it."""
         gone = frozenset(going)
         for job in draft.seen.jobs.values():
-            if job.nodes and holds_nodes(job) and (job.het_job_id or job.id) not in gone:
+            if job.nodes and holds_nodes(job) and job.whole_id not in gone:
                 self._hold(job.nodes, self._requests.used((job,)), 1)
         self._changed.clear()
         self._at_first = {name: dict(has) for name, has in self._free.items()}

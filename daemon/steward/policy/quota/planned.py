@@ -70,7 +70,7 @@ class PlannedStarts:
         for first in self._first:
             if _place_in_order(first) >= _order(job):
                 return
-            leader, partitions = first.job.het_job_id or first.job.id, first.job.partitions
+            leader, partitions = first.job.whole_id, first.job.partitions
             if (first.start or self._now) < over and not gets_room(leader) and set(partitions) & set(job.partitions):
                 yield first
 

@@ -126,7 +126,7 @@ class Requests:
         """
         parts: dict[JobId, list[Job]] = {}
         for job in sorted(jobs, key=attrgetter("id")):
-            parts.setdefault(job.het_job_id or job.id, []).append(job)
+            parts.setdefault(job.whole_id, []).append(job)
         for id, found in parts.items():
             team, unit = teams.get(found[0].account, ""), known.get(id)
             if unit is None or unit.team != team or not _are_same(unit.jobs, found):

@@ -118,15 +118,10 @@ def is_refused(job: Job, draft: Draft) -> bool:
 def is_delayed(job: Job, draft: Draft) -> bool:
     """Return whether only Slurm's delay after a requeue keeps the evicted job from running."""
     # the parts of a heterogeneous job are evicted together
-    memory = draft.quota_jobs.get(job.het_job_id or job.id)
+    memory = draft.quota_jobs.get(job.whole_id)
     last = memory.evictions[-1] if memory is not None and memory.evictions else None
     # auto-resume nudges a job that opted in
-    if (
-        last is None
-        or last.over is None
-        or job.restarts != last.restart + 1
-        or (job.het_job_id or job.id) in draft.jobs
-    ):
+    if last is None or last.over is None or job.restarts != last.restart + 1 or job.whole_id in draft.jobs:
         return False
     is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
     return is_back and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
