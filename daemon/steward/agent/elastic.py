@@ -24,7 +24,7 @@ from steward.adapters.wire.elastic_messages import (
     elastic_word_frame,
     elastic_word_of,
 )
-from steward.adapters.wire.frames import Frame, Malformed, size_of, why_unsendable
+from steward.adapters.wire.frames import Frame, Malformed, sendable_size
 from steward.agent.elastic_line import ElasticLine, read_runs, write_runs
 from steward.agent.link import HeadConnection
 from steward.model.agent_action import ResizeRun, SubmitReplica
@@ -337,9 +337,11 @@ class Elastic:
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
         heard = elastic_word_of({**word, **ours, "failed": [], "alone": ""}, self._node, 0.0)
         frame = elastic_word_frame(replace(heard, failed=run.failed, alone=run.alone))
-        if why := why_unsendable(frame):
-            raise Malformed(f"a word that cannot be passed on: {why}")
-        run.word, run.pace_s = heard, pace_s(size_of(frame))
+        try:
+            size = sendable_size(frame)
+        except Malformed as error:
+            raise Malformed(f"a word that cannot be passed on: {error}") from error
+        run.word, run.pace_s = heard, pace_s(size)
         if not run.is_report_due:
             run.is_report_due, loop = True, asyncio.get_running_loop()
             loop.call_at(max(run.reported_at + run.pace_s, loop.time()), self._report_news, run)

@@ -44,15 +44,21 @@ def why_unsendable(frame: Frame) -> str:
     """Return why this frame cannot be sent once it has its seal; empty if it can."""
     # One message that is too long, or is not JSON, must not end the connection that carries all others.
     try:
-        size = size_of(frame)
+        sendable_size(frame)
+    except Malformed as error:
+        return str(error)
+    return ""
+
+
+def sendable_size(frame: Frame) -> int:
+    """Return how many bytes the frame has without its seal. Raises Malformed if it cannot be sent once it has that."""
+    try:
+        size = len(json.dumps(frame, separators=(",", ":"), allow_nan=False))
     except (ValueError, TypeError, RecursionError) as error:
-        return f"the message is not JSON ({error})"
-    return f"the message has {size} bytes, over the limit of {MAX_WORD}" if size > MAX_WORD else ""
-
-
-def size_of(frame: Frame) -> int:
-    """Return how many bytes the frame has without its seal. Raises ValueError, TypeError, RecursionError."""
-    return len(json.dumps(frame, separators=(",", ":"), allow_nan=False))
+        raise Malformed(f"the message is not JSON ({error})") from error
+    if size > MAX_WORD:
+        raise Malformed(f"the message has {size} bytes, over the limit of {MAX_WORD}")
+    return size
 
 
 def unpack(body: bytes) -> Frame:
