@@ -34,8 +34,9 @@ def since_change(memory: Memory, change: ClockChange) -> Memory:
     """Return the memory with its times moved by the change, and with the change noted."""
     moved = moved_earlier(memory, change.by)
     # as Slurm stamped them, so that a run is still the same one
-    begun = {id: _since(job.started, change, change.at) for id, job in memory.jobs.items()}
-    jobs = {id: replace(job, started=begun[id]) for id, job in moved.jobs.items()}
+    jobs = {
+        id: replace(job, started=_since(memory.jobs[id].started, change, change.at)) for id, job in moved.jobs.items()
+    }
     head = replace(moved.head, clock_change=change)
     return replace(moved, head=head, jobs=MappingProxyType(jobs))
 

@@ -84,8 +84,8 @@ class Observer:
             self._instances = NewsLook("the instances", provider.instances, pool, clock, bell.ring, self._listed)
         self._changed = self._partitions_changed = self._listing_needed = 0.0
         self._clock_change: ClockChange | None = None
-        self._in_time_was: Mapping[JobId, tuple[Job, Job]] = {}
-        """Each job as Slurm last told it, and by the clock of today."""
+        self._in_time_was: tuple[Mapping[JobId, Job], Mapping[JobId, Job]] = ({}, {})
+        """The jobs as Slurm last told them, and by the clock of today."""
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
         self._fits = Answers(slurm, clock)
@@ -233,13 +233,12 @@ class Observer:
         change, now = self._clock_change, self._clock.now()
         if change is None or now > change.at + change.by > change.at:
             return jobs
-        # plans keep what they find out about the very same records
-        was = self._in_time_was
-        self._in_time_was = {
-            id: was[id] if id in was and was[id][0] is job else (job, in_time(job, change, now))
-            for id, job in jobs.items()
-        }
-        return {id: moved for id, (_, moved) in self._in_time_was.items()}
+        # plans keep what they find out about the very same records, and the very same mapping
+        told, moved = self._in_time_was
+        if told is not jobs:
+            found = {id: moved[id] if told.get(id) is job else in_time(job, change, now) for id, job in jobs.items()}
+            self._in_time_was = (jobs, found)
+        return self._in_time_was[1]
 
     def _read_partitions(self, memory: Memory) -> None:
         """Begin to read the partitions if they are needed and old."""
