@@ -107,15 +107,19 @@ def _heading(kind: str, detail: ErrorDetails) -> str:
 
 def _example_at(model: type[BaseModel], place: Place) -> str:
     """Return the example of the key at `place`; empty if it has none."""
-    *path, name = place
-    field = _fields_at(model, tuple(path)).get(str(name))
+    field = _field_at(model, place)
     return str(field.examples[0]) if field is not None and field.examples else ""
 
 
 def _range_at(model: type[BaseModel], place: Place) -> str:
+    field = _field_at(model, place)
+    return range_text(field) if field is not None else ""
+
+
+def _field_at(model: type[BaseModel], place: Place) -> FieldInfo | None:
+    """Return the key at `place`; None if it is none of a table of fixed keys."""
     *path, name = place
-    field = _fields_at(model, tuple(path)).get(str(name))
-    return range_text(field) if field else ""
+    return _fields_at(model, tuple(path)).get(str(name))
 
 
 def dotted(place: Place) -> str:
