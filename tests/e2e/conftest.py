@@ -226,6 +226,17 @@ def capacity(groups_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> 
 
 
 @contextmanager
+def own_jobs(
+    site: of_quota.QuotaStory, access: Access, request: pytest.FixtureRequest
+) -> Iterator[of_quota.QuotaStory]:
+    """A story on a site whose quotas stay: nothing runs yet, and nothing afterwards."""
+    with own_place(site.bed, request) as place:
+        story = of_quota.QuotaStory(bed=site.bed, dir=place, access=access)
+        yield story
+        story.end_all()
+
+
+@contextmanager
 def own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A directory that every node and user can reach; the report of a failed test ends with the cluster's logs."""
     place = Path(tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", request.node.name)[:60] + "-", dir=bed.shared))

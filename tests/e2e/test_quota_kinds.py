@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.conftest import a_bed, own_place
+from tests.e2e.conftest import a_bed, own_jobs
 from tests.e2e.groups_bed import Access, give_access
 from tests.e2e.quota_bed import SETTINGS, SLURM_CONF, SOON_S, QuotaStory
 from tests.e2e.test_quota_shapes import states
@@ -53,11 +53,8 @@ def site(request: pytest.FixtureRequest) -> Iterator[tuple[QuotaStory, Access]]:
 @pytest.fixture
 def quotas(site: tuple[QuotaStory, Access], request: pytest.FixtureRequest) -> Iterator[QuotaStory]:
     """Nothing runs yet, and nothing afterwards."""
-    (base, access) = site
-    with own_place(base.bed, request) as place:
-        story = QuotaStory(bed=base.bed, dir=place, access=access)
+    with own_jobs(*site, request) as story:
         yield story
-        story.end_all()
 
 
 def fast(quotas: QuotaStory, team: str, gres: str, *options: str) -> int:
