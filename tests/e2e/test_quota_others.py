@@ -77,6 +77,11 @@ def test_of_those_who_borrowed_before_there_were_quotas_one_goes_for_one_gpu(quo
         quotas.wait_state(mine, "RUNNING", SOON_S)
         states = [quotas.job(job).state for job in early]
         assert (states.count("RUNNING"), states.count("PENDING")) == (8 - count, count)
-    (last,) = (event["job"] for event in quotas.events("quota.evicted")[-1:])
+
+    def went() -> list[int]:
+        return [event["job"] for event in quotas.events("quota.evicted") if event["job"] in early]
+
+    quotas.wait("both ends are told", lambda: len(went()) == 2, SOON_S)
+    last = went()[-1]
     quotas.wait_says(last, f"was evicted for job {mine} of team owner")
     quotas.wait_says(last, "short of 1 GPU")

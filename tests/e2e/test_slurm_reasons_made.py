@@ -28,9 +28,14 @@ REPAIR_S = 120.0
 NODE = "n5"
 
 
-def out_for(story: Story, reason: str, node: str = NODE, within_s: float = 60.0) -> None:
-    story.wait(f"Slurm says {reason}", lambda: reason in story.node_field(node, "Reason"), within_s)
-    story.wait("its author is named", lambda: "by Slurm itself" in story.explain(node), 30.0)
+def out_for(story: Story, reason: str, since: float, node: str = NODE) -> None:
+    """Wait until Steward has told that Slurm took the node out for that reason (the reason itself may soon be ours)."""
+
+    def is_told() -> bool:
+        told = story.events("node.slurm_reason", since=since)
+        return any(event["node"] == node and f"Slurm says '{reason}" in event["text"] for event in told)
+
+    story.wait(f"Slurm says {reason}", is_told, 90.0)
 
 
 def serves(story: Story, node: str = NODE, within_s: float = 60.0) -> None:
@@ -59,7 +64,7 @@ def test_a_node_whose_epilog_failed_is_given_back_when_it_passes(epilog: Story) 
     before, began = epilog.instance(NODE), time.time()
     (epilog.dir / "bad").write_text(f"{NODE}\n")
     job = epilog.submit(epilog.script("job.sh", "true"), "-N1", "-w", NODE)
-    out_for(epilog, "Epilog error")
+    out_for(epilog, "Epilog error", began)
     (epilog.dir / "bad").unlink()
     case = epilog.wait_case(NODE, "closed", REPAIR_S, since=began)
     assert (case["check"], case["rung"]) == ("slurm.epilog_error", "none")
@@ -74,7 +79,7 @@ def test_an_epilog_that_fails_everywhere_is_one_incident_and_touches_no_machine(
     (epilog.dir / "bad").write_text("".join(f"{node}\n" for node in nodes))
     epilog.submit(epilog.script("job.sh", "true"), "-N6", "--exclusive")
     for node in nodes:
-        out_for(epilog, "Epilog error", node)
+        out_for(epilog, "Epilog error", began, node)
     epilog.wait("it is one incident", lambda: epilog.events("incident", since=began))
     (epilog.dir / "bad").unlink()
     for node in nodes:
@@ -125,7 +130,7 @@ def test_a_node_with_fewer_gpus_than_slurm_gives_to_jobs_is_rebooted(honest: Sto
     try:
         gres.write_text(whole.replace("[0-7]", "[0-3]"))
         restart_slurmd(honest)
-        out_for(honest, "gres/gpu count reported lower than configured")
+        out_for(honest, "gres/gpu count reported lower than configured", began)
     finally:
         gres.write_text(whole)
     case = honest.wait_case(NODE, "closed", REPAIR_S, since=began)
@@ -145,7 +150,7 @@ def test_a_node_with_a_process_that_cannot_be_killed_is_given_back_when_it_is_go
             story.wait_state(job, "RUNNING")
             time.sleep(2.0)
             story.bed.run(["scancel", str(job)])
-            out_for(story, "Kill task failed")
+            out_for(story, "Kill task failed", began)
         case = story.wait_case(NODE, "closed", REPAIR_S, since=began)
         assert (case["check"], case["rung"]) == ("slurm.kill_task_failed", "none")
         serves(story)
@@ -159,7 +164,7 @@ def test_a_node_with_a_full_spool_is_given_back_when_there_is_space(story: Story
     try:
         subprocess.run(["sh", "-c", f"cat /dev/zero >{spool}/full"], check=False, stderr=subprocess.DEVNULL)
         story.submit(story.script("job.sh", "sleep 1\n"), "-N1", "-w", NODE)
-        out_for(story, "SlurmdSpoolDir is full")
+        out_for(story, "SlurmdSpoolDir is full", began)
     finally:
         subprocess.run(["umount", "-l", str(spool)], check=True)
     case = story.wait_case(NODE, "closed", REPAIR_S, since=began)
