@@ -73,8 +73,9 @@ class JobsHere:
             raise
 
     def restarts(self, job: JobId) -> int:
-        """Return how often the job was restarted. Raises Retryable if slurmctld does not answer, or knows no such job."""
-        found = _RESTARTS.search(run(("scontrol", "-o", "show", "job", str(job)), timeout_s=_TIMEOUT_S, env=self._env).text)
+        """Return how often the job was restarted. Raises Retryable if Slurm does not tell."""
+        argv = ("scontrol", "-o", "show", "job", str(job))
+        found = _RESTARTS.search(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)
         if found is None:
             raise Retryable(f"scontrol does not tell the restarts of job {job}")
         return int(found[1])

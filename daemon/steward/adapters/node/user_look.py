@@ -1,4 +1,6 @@
-"""The program that looks at a file as its user: `python -I -S user_look.py UID WHAT PATH [BYTES START [INODE:START...]]`.
+"""The program that looks at a file as its user.
+
+    python -I -S user_look.py UID WHAT PATH [BYTES START [INODE:START...]]
 
 It begins as root, and starts no other program once it is the user: the user could trace such a program and make it run
 anything, in the agent's cgroup and as well protected from the OOM killer as the agent. For the same reason it leaves
