@@ -36,8 +36,10 @@ void output_begin(struct wire_log logs[WIRE_LOGS])
 			inode = (uint64_t) status.st_ino;
 			size = (uint64_t) status.st_size;
 		}
-		logs[i] = (struct wire_log){
-			.fd = fds[i], .inode = inode, .begin = size, .end = size};
+		logs[i] = (struct wire_log){.fd = fds[i],
+					    .inode = inode,
+					    .begin = size,
+					    .end = size};
 	}
 }
 

@@ -138,7 +138,8 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,
 			char line[WIRE_LINE_MAX]);
 
-/* "ended": an attempt of the step has ended well; 0 when it wrote to no file. */
+/* "ended": an attempt of the step has ended well; 0 when it wrote to no file.
+ */
 size_t wire_format_ended(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 
 /* "log": the file that the script writes to, and its length in bytes before. */

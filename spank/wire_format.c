@@ -71,11 +71,10 @@ static const char *_format_logs(const struct wire_ask *ask,
 	for (int i = 0; i < WIRE_LOGS; i++) {
 		if (!logs[i].inode || (i && logs[i].inode == logs[0].inode))
 			continue;
-		used += (size_t) snprintf(
-			words + used, WIRE_LINE_MAX - used,
-			"%s%" PRIu64 ":%" PRIu64 ":%" PRIu64,
-			used ? "," : " log=", logs[i].inode, logs[i].begin,
-			logs[i].end);
+		used += (size_t) snprintf(words + used, WIRE_LINE_MAX - used,
+					  "%s%" PRIu64 ":%" PRIu64 ":%" PRIu64,
+					  used ? "," : " log=", logs[i].inode,
+					  logs[i].begin, logs[i].end);
 	}
 	return words;
 }
@@ -104,10 +103,9 @@ size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 	char words[WIRE_LINE_MAX];
 
 	if (ask->nodes && ask->nodes[0] &&
-	    _fitting(snprintf(words, sizeof(words), " nodes=%s age=%u",
-			      ask->nodes,
-			      ask->age < WIRE_AGE_MAX ? ask->age
-						      : WIRE_AGE_MAX)))
+	    _fitting(snprintf(
+		    words, sizeof(words), " nodes=%s age=%u", ask->nodes,
+		    ask->age < WIRE_AGE_MAX ? ask->age : WIRE_AGE_MAX)))
 		len = _add(line, len, words);
 	return _add(line, len, _format_logs(ask, words));
 }
@@ -118,11 +116,11 @@ size_t wire_format_ended(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 
 	_format_step(ask, step);
 	return _format_logs(ask, logs)[0]
-		       ? _fitting(snprintf(
-				 line, WIRE_LINE_MAX,
-				 VERSION " ended job=%" PRIu32
-					 " step=%s restart=%" PRIu32 "%s\n",
-				 ask->job, step, ask->restart, logs))
+		       ? _fitting(snprintf(line, WIRE_LINE_MAX,
+					   VERSION " ended job=%" PRIu32
+						   " step=%s restart=%" PRIu32
+						   "%s\n",
+					   ask->job, step, ask->restart, logs))
 		       : 0;
 }
 

@@ -69,7 +69,7 @@ def test_a_steps_failure_is_the_scripts_to_handle_and_a_step_with_the_option_of_
     popen = f"import subprocess as s, sys; sys.exit(s.Popen({argv}, stdin=s.PIPE).wait())"
     script = story.script(
         "steps.sh",
-        f"srun -n1 sh -c 'echo ImportError: none; echo try >>{place}/handled; exit 3' || echo handled >>{place}/handled\n"
+        f"srun -n1 sh -c 'echo ImportError: x; echo try >>{place}/handled; exit 3' || echo handled >>{place}/handled\n"
         f'env -u SLURM_OPEN_MODE python3 -c "$PROGRAM"; echo rc $? >>{place}/handled\n'
         f"[ -e {place}/first ] || {{ cp {place}/step.out {place}/first; exit 143; }}\n",
     )

@@ -10,13 +10,13 @@ from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
+from steward.adapters.wire.shimline import AskLine, EndedLine
 from steward.agent.job_folder import PROGRESS, JobFolders
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook, Output
 from steward.agent.output_reach import OutputReach
 from steward.agent.tasks import OneEach
 from steward.checks.job_log import signs_in
-from steward.adapters.wire.shimline import AskLine, EndedLine
 from steward.model.ask import Answer, OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import LogSign
@@ -147,9 +147,7 @@ class Files(Protocol):
 class JobLogs:
     """The signs at the end of jobs' output files, read in a pool for each user: a file of one user may hang."""
 
-    def __init__(
-        self, opted: OptedBook, clock: Clock, threads: Callable[[], Threads], files: Files = as_user
-    ) -> None:
+    def __init__(self, opted: OptedBook, clock: Clock, threads: Callable[[], Threads], files: Files = as_user) -> None:
         self._opted, self._clock, self._files = opted, clock, files
         self._threads = PerUser(threads)
         self._reach = OutputReach(lambda job, uid: opted.claim_of_user(job, uid) is not None)
@@ -177,6 +175,4 @@ class JobLogs:
         return found
 
     def _read(self, out: Output, starts: Mapping[int, int], uid: int) -> str:
-        return self._files.tail(
-            out.path, uid, max_bytes=MAX_BYTES, timeout_s=_READ_S, start=out.start, starts=starts
-        )
+        return self._files.tail(out.path, uid, max_bytes=MAX_BYTES, timeout_s=_READ_S, start=out.start, starts=starts)

@@ -121,7 +121,8 @@ def test_of_a_file_that_has_a_start_of_its_own_only_what_came_since_is_read(tmp_
     def tail(starts: dict[int, int]) -> str:
         return as_user.tail(str(file), os.geteuid(), max_bytes=100, timeout_s=FACT_S, start=2, starts=starts)
 
-    assert [tail({inode: 7, inode + 1: 9}), tail({inode + 1: 9}), tail({inode: 11})] == ["789", "23456789", "0123456789"]
+    assert tail({inode: 7, inode + 1: 9}) == "789"
+    assert [tail({inode + 1: 9}), tail({inode: 11})] == ["23456789", "0123456789"]
 
 
 def test_while_a_look_hangs_no_other_is_begun_as_that_user_and_those_as_others_go_on(

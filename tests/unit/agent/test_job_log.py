@@ -78,7 +78,8 @@ class Bench:
 
     def begin(self, step: int = 0) -> AskLine:
         """A step begins: what it asks when it fails."""
-        return replace(SCRIPT, kind=AskKind.STEP, step=str(step), status=5 << 8, written=self._written(len(self.files.text)))
+        written = self._written(len(self.files.text))
+        return replace(SCRIPT, kind=AskKind.STEP, step=str(step), status=5 << 8, written=written)
 
     def fail(self, step: AskLine, text: str, answer: Answer = Answer.STOP) -> list[str]:
         """The step writes this and fails; the signs that it is judged by."""

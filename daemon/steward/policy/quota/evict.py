@@ -63,8 +63,8 @@ def _adopt_slurms_victims(draft: Draft) -> None:
         _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
-            f"is evicted for job {draft.shown_id(eviction.to_job)} of team {eviction.to_team}, whose quota covers it, "
-            f"with what {team} had borrowed; Slurm chose it, and {_fate(job, draft)}"
+            f"is evicted for job {draft.shown_id(JobId(eviction.to_job))} of team {eviction.to_team}, whose quota "
+            f"covers it, with what {team} had borrowed; Slurm chose it, and {_fate(job, draft)}"
         )
         draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
 
@@ -135,7 +135,7 @@ def _evict_in_place_of_slurm(
         return
     since = draft.now if job.preempted is None else job.preempted  # a preempted job had its grace time
     late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
-    owners = draft.shown_id(eviction.to_job)
+    owners = draft.shown_id(JobId(eviction.to_job))
     text = f"job {job.shown_id}: Slurm made no room for job {owners} in {_patience(draft):.0f} s: we do"
     draft.tell("quota.late", text, job=id)
     _replace_last(id, memory, late, draft)
@@ -315,7 +315,7 @@ def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> N
     if _announced_key(job, eviction) in draft.noted:
         is_waited_for = _is_waited_for(eviction, draft)
         why = "could not start on what it would leave" if is_waited_for else "does not wait any more"
-        text = f"job {job.shown_id} is not to be evicted any more: job {draft.shown_id(eviction.to_job)} {why}"
+        text = f"job {job.shown_id} is not to be evicted any more: job {draft.shown_id(JobId(eviction.to_job))} {why}"
         draft.tell("quota.called_off", text, job=job.id)
 
 
@@ -374,7 +374,7 @@ def _is_old(memory: QuotaJob, now: float) -> bool:
 
 def _why(eviction: Eviction, draft: Draft) -> Why:
     """Return the reason for the actions of an eviction."""
-    evidence = f"job {draft.shown_id(eviction.to_job)} of team {eviction.to_team} waits for what it has"
+    evidence = f"job {draft.shown_id(JobId(eviction.to_job))} of team {eviction.to_team} waits for what it has"
     return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}", evidence=(evidence,))
 
 
