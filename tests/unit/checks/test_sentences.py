@@ -16,6 +16,7 @@ from steward.checks.fabric import ib_errors, ib_ports, net
 from steward.checks.gpu import links, memory
 from steward.checks.kernel_events import OLD_S, with_line
 from steward.checks.kernel_log import judge
+from steward.checks.site import nhc_check
 from steward.model.probe import GpuProcess, Raw
 from tests.builders import sysfs
 from tests.builders.gpus import process, seen, with_fault
@@ -149,7 +150,7 @@ def of_programs() -> Iterator[Said]:
         yield "dcgm", dcgm.judged(dcgm.recorded(name), code).text
     yield from (("dcgm", dcgm.judged(*answer).text) for answer in (("", None), ("garbage", 1), (NAMES_NONE, 0)))
     yield from (("site", judged_site(output, 0).text) for output in (FINE, f"{OF_N2}\n{OF_N3}", CUT))
-    yield from (("site", check.title) for check in (site.CHECK, nhc.nhc_check(nhc.LIMITS)))
+    yield from (("site", check.title) for check in (site.CHECK, nhc_check(nhc.LIMITS)))
     for status, output, conf in ((0, "", "x"), (0, "", None), (7, "", "x"), (143, "", "x"), (1, nhc.NOT_MOUNTED, "x")):
         yield "site.nhc", nhc.judged(status, output, conf).text
     yield "site.nhc", nhc.judged(1, "ERROR:  x:  Health check failed:  check_fs_free:  /tmp has 1 kB free (0%)\n").text
