@@ -85,6 +85,13 @@ void notice_exit(const struct config *config, const struct wire_ask *ask,
 	_tell(config, line, wire_format_exit(ask, task, line));
 }
 
+void notice_ended(const struct config *config, const struct wire_ask *ask)
+{
+	char line[WIRE_LINE_MAX];
+
+	_tell(config, line, wire_format_ended(ask, line));
+}
+
 void notice_log(const struct config *config, const struct wire_ask *ask,
 		const char *path, uint64_t length)
 {

@@ -32,6 +32,10 @@ bool notice_opted(const struct config *config, const struct wire_ask *ask,
 void notice_exit(const struct config *config, const struct wire_ask *ask,
 		 uint32_t task);
 
+/* Say that an attempt of the step has ended well, and what it wrote till then.
+ */
+void notice_ended(const struct config *config, const struct wire_ask *ask);
+
 /* Say which file the script writes to, and how long it is before. */
 void notice_log(const struct config *config, const struct wire_ask *ask,
 		const char *path, uint64_t length);

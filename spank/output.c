@@ -18,3 +18,38 @@ bool output_path(char *path, size_t size, uint64_t *length)
 	*length = (uint64_t) status.st_size;
 	return true;
 }
+
+static bool _is_file(int fd, struct stat *status)
+{
+	return !fstat(fd, status) && S_ISREG(status->st_mode);
+}
+
+void output_begin(struct wire_log logs[WIRE_LOGS])
+{
+	static const int fds[WIRE_LOGS] = {STDOUT_FILENO, STDERR_FILENO};
+	struct stat status;
+
+	for (int i = 0; i < WIRE_LOGS; i++) {
+		uint64_t size = 0, inode = 0;
+
+		if (_is_file(fds[i], &status)) {
+			inode = (uint64_t) status.st_ino;
+			size = (uint64_t) status.st_size;
+		}
+		logs[i] = (struct wire_log){.fd = fds[i],
+					    .inode = inode,
+					    .begin = size,
+					    .end = size};
+	}
+}
+
+void output_end(struct wire_log logs[WIRE_LOGS])
+{
+	struct stat status;
+
+	for (int i = 0; i < WIRE_LOGS; i++) {
+		if (_is_file(logs[i].fd, &status) &&
+		    (uint64_t) status.st_ino == logs[i].inode)
+			logs[i].end = (uint64_t) status.st_size;
+	}
+}

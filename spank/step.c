@@ -18,6 +18,7 @@
 #include "input.h"
 #include "nodes.h"
 #include "notice.h"
+#include "output.h"
 #include "relay.h"
 #include "say.h"
 #include "submit.h"
@@ -130,6 +131,14 @@ static void _tell_detached(struct supervisor *self)
 			    self->ask.job);
 }
 
+static void _tell_of_success(struct supervisor *self, bool has_step)
+{
+	if (!has_step && command_mentions_async(&self->command))
+		_tell_detached(self);
+	else
+		notice_ended(self->config, &self->ask);
+}
+
 /* One attempt from start to end; false when there was none. */
 static bool _attempt(struct supervisor *self)
 {
@@ -145,12 +154,14 @@ static bool _attempt(struct supervisor *self)
 		.ignored = &self->relay.ignored,
 	};
 
+	output_begin(self->ask.logs);
 	if (!attempt_start(&self->command, &setup, &attempt))
 		return false;
 	relay_open(&self->relay);
 	status = _wait_for(&self->relay, &self->input, attempt.pid);
 	relay_close();
 	attempt_finish(&attempt, &report);
+	output_end(self->ask.logs);
 	if (!report.executed)
 		return false;
 	say_mode(&report.mode);
@@ -161,9 +172,8 @@ static bool _attempt(struct supervisor *self)
 	self->ask.own = report.own;
 	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
 	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
-	if (!status && !report.has_step && report.mode.kind != RESUME_OFF &&
-	    command_mentions_async(&self->command))
-		_tell_detached(self);
+	if (!self->ask.status && report.mode.kind != RESUME_OFF)
+		_tell_of_success(self, report.has_step);
 	return true;
 }
 

@@ -78,6 +78,16 @@ enum wire_kind { WIRE_KIND_BATCH, WIRE_KIND_STEP };
 
 #define WIRE_STEP_UNKNOWN UINT32_MAX
 
+/* A regular file that an attempt may write to: how long it was when the attempt
+ * began, and when it had ended. */
+struct wire_log {
+	int fd;
+	uint64_t inode; /* 0: no such file */
+	uint64_t begin, end;
+};
+/* Standard output and standard error. */
+#define WIRE_LOGS 2
+
 /* Who asks, and what happened. */
 struct wire_ask {
 	enum wire_kind kind;
@@ -97,6 +107,7 @@ struct wire_ask {
 	bool detached;	     /* its srun did not wait for it */
 	bool script_gone;    /* Slurm lost the script before it could begin */
 	bool script_unbegun; /* something failed before it could begin */
+	struct wire_log logs[WIRE_LOGS]; /* of a step's srun */
 };
 
 /* Read one line, given without its LF. Never fails: what is not right is
@@ -116,7 +127,8 @@ const char *wire_fact(const struct wire_answer *answer, enum wire_fact fact);
 /* Write one line, LF included; its length, or 0 when it does not fit. */
 size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 
-/* The same with the step's nodes and age, where there is room for them. */
+/* The same with the step's nodes, age and output, where there is room for them.
+ */
 size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 
 /* The same for "opted", which tells that a step of an opted-in job starts. */
@@ -125,6 +137,10 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 /* "exit": a task of the step ended with ask->status. */
 size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,
 			char line[WIRE_LINE_MAX]);
+
+/* "ended": an attempt of the step has ended well; 0 when it wrote to no file.
+ */
+size_t wire_format_ended(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 
 /* "log": the file that the script writes to, and its length in bytes before. */
 size_t wire_format_log(const struct wire_ask *ask, const char *path,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <string.h>
 
 #define VERSION "steward/1"
 
@@ -46,6 +47,38 @@ static bool _escape(const char *plain, char *text, size_t size)
 	return true;
 }
 
+/* Add words to a line, before its LF; where there is no room it stays as it is.
+ */
+static size_t _add(char line[WIRE_LINE_MAX], size_t len, const char *words)
+{
+	size_t more = strlen(words);
+
+	if (!len || len + more >= WIRE_LINE_MAX)
+		return len;
+	memcpy(line + len - 1, words, more);
+	memcpy(line + len - 1 + more, "\n", 2);
+	return len + more;
+}
+
+/* " log=INODE:BEGIN:END,...", or nothing. */
+static const char *_format_logs(const struct wire_ask *ask,
+				char words[WIRE_LINE_MAX])
+{
+	const struct wire_log *logs = ask->logs;
+	size_t used = 0;
+
+	words[0] = '\0';
+	for (int i = 0; i < WIRE_LOGS; i++) {
+		if (!logs[i].inode || (i && logs[i].inode == logs[0].inode))
+			continue;
+		used += (size_t) snprintf(words + used, WIRE_LINE_MAX - used,
+					  "%s%" PRIu64 ":%" PRIu64 ":%" PRIu64,
+					  used ? "," : " log=", logs[i].inode,
+					  logs[i].begin, logs[i].end);
+	}
+	return words;
+}
+
 size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
 	char step[16];
@@ -67,16 +100,28 @@ size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
 	size_t len = wire_format_ask(ask, line);
-	int more;
+	char words[WIRE_LINE_MAX];
 
-	if (!len || !ask->nodes || !ask->nodes[0])
-		return len;
-	more = snprintf(line + len - 1, WIRE_LINE_MAX - len + 1,
-			" nodes=%s age=%u\n", ask->nodes,
-			ask->age < WIRE_AGE_MAX ? ask->age : WIRE_AGE_MAX);
-	if (_fitting((int) len - 1 + more))
-		return len - 1 + (size_t) more;
-	return wire_format_ask(ask, line);
+	if (ask->nodes && ask->nodes[0] &&
+	    _fitting(snprintf(
+		    words, sizeof(words), " nodes=%s age=%u", ask->nodes,
+		    ask->age < WIRE_AGE_MAX ? ask->age : WIRE_AGE_MAX)))
+		len = _add(line, len, words);
+	return _add(line, len, _format_logs(ask, words));
+}
+
+size_t wire_format_ended(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
+{
+	char step[16], logs[WIRE_LINE_MAX];
+
+	_format_step(ask, step);
+	return _format_logs(ask, logs)[0]
+		       ? _fitting(snprintf(line, WIRE_LINE_MAX,
+					   VERSION " ended job=%" PRIu32
+						   " step=%s restart=%" PRIu32
+						   "%s\n",
+					   ask->job, step, ask->restart, logs))
+		       : 0;
 }
 
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])

@@ -358,11 +358,26 @@ static void _test_questions(void)
 	_check(wire_format_ask(&ask, line) == strlen(line) &&
 		       strstr(line, " script=unbegun\n"),
 	       "ask of a script that never began");
+	ask.logs[0] = (struct wire_log){.inode = 8, .begin = 5, .end = 90};
+	ask.logs[1] = (struct wire_log){.inode = 8, .begin = 5, .end = 91};
+	_check(wire_format_ask_of(&ask, line) == strlen(line) &&
+		       strstr(line, " nodes=n[1-3] age=12 log=8:5:90\n"),
+	       "ask with what the step may have written");
+	ask.logs[1].inode = UINT64_MAX;
+	ask.logs[1].end = UINT64_MAX;
+	_check(wire_format_ended(&ask, line) == strlen(line) &&
+		       !strcmp(line, "steward/1 ended job=7 step=unknown "
+				     "restart=2 log=8:5:90,"
+				     "18446744073709551615:5:"
+				     "18446744073709551615\n"),
+	       "ended");
 	memset(long_nodes, 'n', sizeof(long_nodes) - 1);
 	ask.nodes = long_nodes;
 	_check(wire_format_ask_of(&ask, line) == strlen(line) &&
-		       !strstr(line, "nodes="),
+		       !strstr(line, "nodes=") && strstr(line, " log=8:5:90,"),
 	       "an ask without room for them");
+	ask.logs[0].inode = ask.logs[1].inode = 0;
+	_check(!wire_format_ended(&ask, line), "ended without a file");
 }
 
 static void _test_notices(void)

@@ -113,6 +113,21 @@ class Endings(ShimTest):
         self.run_slurm("srun", ON, "exit=0")
         assert agent.lines == []
 
+    def test_what_it_may_have_written_is_told_at_its_end(self) -> None:
+        out, errors = self.folder / "out", self.folder / "errors"
+        for answers, word in (("stop", "exit=4"), ("stop", "exit=0")):
+            with self.subTest(word):
+                self.socket = str(self.folder / word)
+                agent = self.agent(answers)
+                out.write_text("of before\n")
+                with out.open("a") as one, errors.open("w") as two:
+                    argv = ["srun", ON, "print", word]
+                    subprocess.run(argv, executable=FAKE_SLURM, env=self.env(), stdout=one, stderr=two, timeout=20)
+                agent.close()
+                (line,) = [line for line in agent.lines if line.split()[1] in ("ask", "ended")]
+                files = [(file.stat().st_ino, begin, file.stat().st_size) for file, begin in ((out, 10), (errors, 0))]
+                assert fields(line)["log"] == ",".join(f"{inode}:{begin}:{end}" for inode, begin, end in files)
+
     def test_a_step_that_lost_a_node_has_failed_though_srun_calls_it_a_success(self) -> None:
         lost = {"SLURM_JOB_NUM_NODES": "3", "FAKE_STEP_NODES": "n1,n2", "FAKE_LEFT": "n1,n3"}
         agent = self.agent("retry;stop")

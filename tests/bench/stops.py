@@ -37,7 +37,7 @@ STOPPED, BESIDE = 16, 4
 _STOPS_AT_ONCE, _BESIDE_AT_ONCE = 6, 4
 _GAPS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BACK_S, _BEGIN_S, _LOOK_S, _AFTER_S = 90.0, 120.0, 0.5, 15.0
-_NO_LIMITS = {
+NO_LIMITS = {
     "node_repairs": 100,
     "replacements_per_hour": 10000,
     "breaker_min": 1000,
@@ -46,7 +46,7 @@ _NO_LIMITS = {
     "concurrent_min": 1000,
     "concurrent_all_count": 1000,
 }
-_NO_GRES = "CPUs=8 RealMemory=4000"
+NO_GRES = "CPUs=8 RealMemory=4000"
 """22.05 loses count of GRES in one stop of seven (`policy/leaks.py`): after 110 stops no node would take a job."""
 _SLURM_CONF = (
     f"PartitionName=stopped Nodes=n[1-{STOPPED}] State=UP\n"
@@ -87,11 +87,12 @@ class Seen:
 class Watch:
     """Slurm's view of all jobs, read by one thread for all."""
 
-    def __init__(self, bed: Bed) -> None:
+    def __init__(self, bed: Bed, *, look_s: float = _LOOK_S) -> None:
         self.bed, self.jobs, self.over = bed, dict[int, dict[str, str]](), threading.Event()
+        self.look_s = look_s
 
     def run(self) -> None:
-        while not self.over.wait(_LOOK_S):
+        while not self.over.wait(self.look_s):
             told = self.bed.run(["scontrol", "-o", "show", "job"], check=False, timeout_s=60).text
             found = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in told.splitlines()]
             self.jobs = {int(each["JobId"]): each for each in found if "JobId" in each} or self.jobs
@@ -254,9 +255,9 @@ def main() -> int:
     spec = BedSpec(
         dir=new_dir(),
         nodes=STOPPED + BESIDE,
-        hardware=_NO_GRES,
+        hardware=NO_GRES,
         slurm_conf=_SLURM_CONF,
-        settings={"repair": _NO_LIMITS},
+        settings={"repair": NO_LIMITS},
     )
     stopped, beside = with_bed(spec, lambda bed: measure(bed, asked.stops, asked.seed))
     figures = report(stopped, beside)

@@ -23,6 +23,7 @@ WORDS = (
     "opted job={job} uid={uid} mode=0 restart=0",
     "opted job={job} uid={uid} mode=any:1000 restart=1 elastic=4096:1",
     "log job={job} restart=0 size=9999999999999999999 out=/etc/shadow",
+    "ended job={job} restart=0 step=0 log=1:999999999999999999:0",
     "exit job={job} step=0 restart=0 task=0 status=9",
     "deep run=x here=n1 check=gpu.gemm node=n1 outcome=failed value=nan seconds=inf",
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 BENCHES = {
+    "prolog_kills": "--kills 4 --prolog-s 8",
     "quiet": "--settle-s 1 --seconds 1",
     "reconnect": "--agents 20 --away-s 1 --watch-s 1",
     "recovery": "--runs 1 --plain-runs 0",

@@ -62,14 +62,14 @@ def test_a_steps_failure_is_the_scripts_to_handle_and_a_step_with_the_option_of_
     story: Story,
 ) -> None:
     """In place it keeps what it wrote before, also with a pipe as input through which nothing came. `exit 143` is a
-    code, and no cancellation."""
+    code, and no cancellation; the error that the handled step prints does not stop the job's own resume."""
     place = story.dir
     task = "echo attempt $STEWARD_ATTEMPT; test $STEWARD_ATTEMPT = 2"
     argv = ["srun", "-n1", "-o", f"{place}/step.out", "--auto-resume=any:1,age=0", "sh", "-c", task]
     popen = f"import subprocess as s, sys; sys.exit(s.Popen({argv}, stdin=s.PIPE).wait())"
     script = story.script(
         "steps.sh",
-        f"srun -n1 sh -c 'echo try >>{place}/handled; exit 3' || echo handled >>{place}/handled\n"
+        f"srun -n1 sh -c 'echo ImportError: x; echo try >>{place}/handled; exit 3' || echo handled >>{place}/handled\n"
         f'env -u SLURM_OPEN_MODE python3 -c "$PROGRAM"; echo rc $? >>{place}/handled\n'
         f"[ -e {place}/first ] || {{ cp {place}/step.out {place}/first; exit 143; }}\n",
     )

@@ -28,6 +28,7 @@ class FakeSlurmLook:
     up: bool = True
     over: set[int] = field(default_factory=set)
     here: dict[JobId, int] = field(default_factory=dict)
+    restarted: dict[JobId, int] = field(default_factory=dict)
     asked: int = 0
 
     async def is_over(self, job: JobId, restart: int) -> bool:
@@ -35,6 +36,12 @@ class FakeSlurmLook:
         if not self.up:
             raise Retryable("slurmctld does not answer")
         return job in self.over
+
+    async def restarts(self, job: JobId) -> int:
+        self.asked += 1
+        if not self.up:
+            raise Retryable("slurmctld does not answer")
+        return self.restarted.get(job, 0)
 
     async def on(self, node: NodeName) -> dict[JobId, int]:
         self.asked += 1

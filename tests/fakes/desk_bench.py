@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
+from steward.adapters.wire.shimline import AskLine, EndedLine, ExitLine, LogLine, OptedLine, Written
 from steward.agent.desk import Exits, JobDesk
 from steward.agent.opted import OptedBook
-from steward.model.ask import AskKind, OptedIn
+from steward.model.ask import Answer, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import Lean, LogSign
 from steward.model.resume_mode import ResumeMode
@@ -27,6 +27,7 @@ NODE = NodeName("n1")
 
 EXIT = ExitLine(job=JobId(12), step="0", restart=0, task=3, status=256)
 LOG = LogLine(job=JobId(12), restart=0, size=0, out="/home/a/12.out")
+ENDED = EndedLine(job=JobId(12), step="0", restart=0, written=(Written(inode=7, begin=0, end=90),))
 SIGN = LogSign(sign="nccl.timeout", lean=Lean.CASCADE, strong=True, line="Watchdog caught", order=7)
 
 
@@ -64,11 +65,14 @@ class Scene:
     briefing: FakeBriefing = field(default_factory=FakeBriefing)
     runs: FakeRuns = field(default_factory=FakeRuns)
     node: NodeName = NODE
-    signs: tuple[LogSign, ...] | OSError | None = ()
+    in_output: tuple[LogSign, ...] | OSError | None = ()
     is_readable: asyncio.Event | None = None
     """Set when an output is read that takes long."""
     read_for: list[int] = field(default_factory=list)
     """Users for whom output was read."""
+    ended_well: list[tuple[EndedLine, int]] = field(default_factory=list)
+    answers: list[tuple[AskLine, Answer]] = field(default_factory=list)
+    """What was noted of steps."""
     room_for: list[tuple[JobId, int, int, float]] = field(default_factory=list)
     """Steps that were made room for."""
 
@@ -86,20 +90,26 @@ class Scene:
             briefing=self.briefing,
             exits=Exits(self.node, self.head, self.clock),
             elastic=self.runs,
-            signs=self.read_signs,
+            outputs=self,
             make_room=self.make_room,
             own_look_every_s=LOOK_S,
         )
 
-    async def read_signs(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
-        self.read_for.append(uid)
+    def note_success(self, line: EndedLine, uid: int) -> None:
+        self.ended_well.append((line, uid))
+
+    def note_answer(self, line: AskLine, answer: Answer) -> None:
+        self.answers.append((line, answer))
+
+    async def signs(self, line: AskLine) -> tuple[LogSign, ...]:
+        self.read_for.append(line.uid)
         if self.is_readable is not None:
             await self.is_readable.wait()
-        if self.signs is None:
+        if self.in_output is None:
             await asyncio.sleep(2 * FACT_S)
-        if isinstance(self.signs, OSError):
-            raise self.signs
-        return self.signs or ()
+        if isinstance(self.in_output, OSError):
+            raise self.in_output
+        return self.in_output or ()
 
     async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
         self.room_for.append((job, step, uid, within_s))

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of, measure_line
 from steward.adapters.wire.frames import MAX_FRAME, Frame, pack, read_frame, unpack
 from steward.adapters.wire.messages import finding_of, finding_record, report_frame, report_of
-from steward.adapters.wire.shimline import MAX_LINE, BadLine, ExitLine, LogLine, Request, answer_line, parse_request
+from steward.adapters.wire.shimline import (
+    MAX_LINE,
+    BadLine,
+    EndedLine,
+    ExitLine,
+    LogLine,
+    Request,
+    answer_line,
+    parse_request,
+)
 from steward.model.ask import Answer
 from steward.model.deep import DeepReport, Measure
 from steward.model.health import Advice, Finding, Outcome, Severity
@@ -113,6 +122,9 @@ def test_any_line_is_a_request_or_a_bad_line(begin: str, text: str, end: str) ->
     assert isinstance(request, Request)
 
 
+files = st.lists(st.sampled_from(["8:0:9", "8:9", "-1:0:0", "9" * 20 + ":0:1", "8:0:" + "9" * 30]), max_size=3).map(
+    ",".join
+)
 outs = st.text(max_size=60) | st.sampled_from(
     ["/a%00b", "/a%0ab", "%2f", "/%", "/%ff%fe", "a", "/home/u/%31.out", "/" + "x" * 900]
 )
@@ -121,7 +133,7 @@ numbers = st.integers(-2, 2**33).map(str) | st.sampled_from(["", "0x1", "1e3", "
 
 @st.composite
 def shim_lines(draw: st.DrawFn) -> bytes:
-    """An `exit` or a `log` line of which each word may be wrong, absent, or there twice."""
+    """An `exit`, an `ended` or a `log` line of which each word may be wrong, absent, or there twice."""
     step = draw(st.sampled_from(["0", "batch", "../x", "", "a" * 33]) | st.text(max_size=5))
     words = {
         "job": draw(numbers),
@@ -130,9 +142,9 @@ def shim_lines(draw: st.DrawFn) -> bytes:
         "task": draw(numbers),
         "status": draw(numbers),
     }
-    words |= {"size": draw(numbers), "out": draw(outs)}
+    words |= {"size": draw(numbers), "out": draw(outs), "log": draw(files)}
     keys = draw(st.lists(st.sampled_from(sorted(words)), max_size=8) | st.permutations(sorted(words)))
-    verb = draw(st.sampled_from(["exit", "log"]))
+    verb = draw(st.sampled_from(["exit", "log", "ended"]))
     text = " ".join(("steward/1", verb, *(f"{key}={words[key]}" for key in keys)))
     return text.encode("utf-8", "surrogatepass") + b"\n"
 
@@ -150,6 +162,9 @@ def test_what_is_told_of_tasks_and_of_output_is_within_bounds_or_refused(line: b
             assert 0 <= request.task < 2**32
             assert 0 <= request.restart <= 10**6
             assert "/" not in request.step
+        case EndedLine():
+            assert len(request.written) <= 2
+            assert all(0 <= part.begin < 2**63 and 0 <= part.end < 2**63 for part in request.written)
         case LogLine():
             assert request.out.startswith("/")
             assert not {"\0", "\n"} & set(request.out)

@@ -11,7 +11,16 @@ from typing import Protocol
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_EXITS, ask_frame, exits_frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
-from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
+from steward.adapters.wire.shimline import (
+    OK,
+    AskLine,
+    EndedLine,
+    ExitLine,
+    LogLine,
+    OptedLine,
+    answer_line,
+    ok_line,
+)
 from steward.agent.link import HeadConnection, Outbox
 from steward.agent.opted import TELL_EVERY_S, JobsLook, OptedBook, OptedNews, Output, Owners
 from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
@@ -62,7 +71,7 @@ NO_STEP = "unknown"
 _MAX_ID = 120
 """The longest ask id that repeats; the head refuses ids longer than 128."""
 
-Line = OptedLine | AskLine | ExitLine | LogLine
+Line = OptedLine | AskLine | ExitLine | EndedLine | LogLine
 Decision = tuple[Answer, frozenset[NodeName]]
 STOP: Decision = (Answer.STOP, frozenset())
 
@@ -84,17 +93,21 @@ class ElasticRuns(Protocol):
         """Note that the script started without these variables."""
 
 
-FindSigns = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
-"""Return the known lines near the end of the output of a user's job; an error counts as none."""
+class OutputReader(Protocol):
+    """The output of jobs, read for the signs of a failure."""
+
+    async def signs(self, line: AskLine) -> tuple[LogSign, ...]:
+        """Return the known lines of what failed near the end of its job's output; an error counts as none."""
+
+    def note_success(self, line: EndedLine, uid: int) -> None:
+        """Note a step of this user's that ended well."""
+
+    def note_answer(self, line: AskLine, answer: Answer) -> None:
+        """Note the answer to a failed step."""
 
 
 MakeRoom = Callable[[JobId, int, int, float], Awaitable[None]]
 """(job, step number, uid, seconds): move a lost run's files out of the way of a starting step, in that time."""
-
-
-async def find_no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
-    """Return no signs: the default without a reader of job output."""
-    return ()
 
 
 async def make_no_room(job: JobId, step: int, uid: int, within_s: float) -> None:
@@ -106,6 +119,9 @@ class OwnLook(JobsLook, Protocol):
 
     async def is_over(self, job: JobId, restart: int) -> bool:
         """Return whether this run of the job has ended. Raises Retryable when Slurm does not answer."""
+
+    async def restarts(self, job: JobId) -> int:
+        """Return how often Slurm has restarted the job. Raises Retryable when Slurm does not answer."""
 
 
 class JobDesk:
@@ -128,8 +144,8 @@ class JobDesk:
         trusted: frozenset[int],
         briefing: BriefingPort,
         exits: Exits,
+        outputs: OutputReader,
         elastic: ElasticRuns | None = None,
-        signs: FindSigns = find_no_signs,
         make_room: MakeRoom = make_no_room,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
@@ -145,7 +161,7 @@ class JobDesk:
         self._briefing = briefing
         self._exits = exits
         self._elastic = elastic
-        self._signs = signs
+        self._outputs = outputs
         self._make_room = make_room
         self._own_look_every_s = own_look_every_s
         first = int(clock.now() * 1000)  # so that no number repeats, not even after a restart in the same boot
@@ -166,7 +182,10 @@ class JobDesk:
             case ExitLine():
                 self._exits.note(line)
             case LogLine():
-                self._note_output(line, self._opted.claim_of_user(line.job, peer) or self._opted.claim_on(line.job))
+                self._note_output(line, self._claim_of(line, peer))
+            case EndedLine():
+                if (claim := self._claim_of(line, peer)) is not None:
+                    self._outputs.note_success(line, claim.uid)
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
@@ -189,10 +208,13 @@ class JobDesk:
         match line:
             case ExitLine():
                 return False
-            case LogLine():
+            case LogLine() | EndedLine():
                 return self._opted.claim_of_user(line.job, peer) is not None
             case _:
                 return line.uid == peer and not self._opted.is_owned_by_another(line.job, peer)
+
+    def _claim_of(self, line: LogLine | EndedLine, peer: int) -> OptedIn | None:
+        return self._opted.claim_of_user(line.job, peer) or self._opted.claim_on(line.job)
 
     async def _opt_in(self, line: OptedLine, *, sure: bool) -> bytes:
         opted = OptedIn(
@@ -241,12 +263,24 @@ class JobDesk:
             self._opted.note_output(opted.job, opted.uid, line.restart, Output(line.out, line.size))
 
     async def _ask(self, line: AskLine) -> bytes:
+        line = await self._with_restart(line)
         reading = asyncio.ensure_future(self._signs_of(line))
         try:
             await asyncio.wait((reading,), timeout=SIGNS_S)
             return await self._ask_head(line, reading)
         finally:
             reading.cancel()
+
+    async def _with_restart(self, line: AskLine) -> AskLine:
+        """Return the line with the number of its run."""
+        # Slurm tells it in the script's environment alone, which a script that never began has not seen
+        if not line.script_unbegun:
+            return line
+        try:
+            return replace(line, restart=await self._own_look.restarts(line.job))
+        except PortError as error:
+            log.info("run not known job=%d why=%r", line.job, str(error))
+            return line
 
     async def _ask_head(self, line: AskLine, reading: "asyncio.Future[tuple[LogSign, ...]]") -> bytes:
         """Ask the head and return the answer for the shim; send the output's signs later if they are not read yet."""
@@ -257,9 +291,11 @@ class JobDesk:
         self._head.post(ask_frame(ask))
         if ask.is_reading:
             reading.add_done_callback(lambda read: self._add_signs(ask, read))
+        answer, exclude = STOP  # as for a shim that hangs up
         try:
             answer, exclude = await self._wait_for_decision(ask, decision)
         finally:
+            self._outputs.note_answer(line, answer)
             del self._waiting[ask.id]
             if not decision.done():
                 self._head.post(withdraw_frame(ask.id))
@@ -268,7 +304,7 @@ class JobDesk:
 
     async def _signs_of(self, line: AskLine) -> tuple[LogSign, ...]:
         try:
-            return (await self._signs(line.job, line.uid))[:MAX_SIGNS]
+            return (await self._outputs.signs(line))[:MAX_SIGNS]
         except (PortError, OSError) as error:
             log.info("output not read job=%d why=%r", line.job, cause_and_file(error))
             return ()

@@ -10,17 +10,19 @@ from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
+from steward.adapters.wire.shimline import AskLine, EndedLine
 from steward.agent.job_folder import PROGRESS, JobFolders
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook, Output
+from steward.agent.output_reach import OutputReach
 from steward.agent.tasks import OneEach
 from steward.checks.job_log import signs_in
-from steward.model.ask import OptedIn
+from steward.model.ask import Answer, OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import LogSign
 from steward.model.probe import QueryGpus, Raw
 from steward.model.witness import Address, WitnessSeen
-from steward.ports import PortError
+from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +77,10 @@ class SlurmLook:
     async def is_over(self, job: JobId, restart: int) -> bool:
         """Return whether this run of the job has ended. Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.is_over(job, restart), name="job look", timeout_s=_SLURM_S)
+
+    async def restarts(self, job: JobId) -> int:
+        """Return how often Slurm has restarted the job. Raises Retryable when slurmctld does not answer."""
+        return await self._threads.call(lambda: self._jobs.restarts(job), name="run look", timeout_s=_SLURM_S)
 
     async def on(self, node: NodeName) -> Mapping[JobId, int]:
         """Return the uid of each job on the node. Raises Retryable when slurmctld does not answer."""
@@ -132,29 +138,41 @@ _READ_S = 3.0
 class Files(Protocol):
     """The files of users. Raises PortError."""
 
-    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str:
+    def tail(
+        self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int, starts: Mapping[int, int]
+    ) -> str:
         """Return the end of a file, read with the user's rights."""
 
 
 class JobLogs:
-    """The signs at the end of jobs' output files, read in a pool for each user: a file of one user may hang.
+    """The signs at the end of jobs' output files, read in a pool for each user: a file of one user may hang."""
 
-    A call raises Retryable if the output cannot be read in time; a job without a known path has no signs.
-    """
-
-    def __init__(self, opted: OptedBook, threads: Callable[[], Threads], files: Files = as_user) -> None:
-        self._opted, self._files = opted, files
+    def __init__(self, opted: OptedBook, clock: Clock, threads: Callable[[], Threads], files: Files = as_user) -> None:
+        self._opted, self._clock, self._files = opted, clock, files
         self._threads = PerUser(threads)
+        self._reach = OutputReach(lambda job, uid: opted.claim_of_user(job, uid) is not None)
 
-    async def __call__(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
-        out = self._opted.output_of(job, uid)
+    def note_success(self, line: EndedLine, uid: int) -> None:
+        """Note a step that ended well: what it wrote tells nothing of a later failure."""
+        self._reach.note_success(line, uid)
+
+    def note_answer(self, line: AskLine, answer: Answer) -> None:
+        """Note the answer to a failed step."""
+        self._reach.note_failure(line, answer, self._clock.now())
+
+    async def signs(self, line: AskLine) -> tuple[LogSign, ...]:
+        """Return the signs of what failed; empty for a job whose output is not known.
+
+        Raises Retryable if the output cannot be read in time.
+        """
+        out, starts = self._opted.output_of(line.job, line.uid), self._reach.starts(line, self._clock.now())
         if not out.path.startswith("/"):
             return ()
-        found = await self._threads.of(uid).call(
-            lambda: signs_in(self._read(out, uid)), name=f"output of {job}", timeout_s=_READ_S
+        found = await self._threads.of(line.uid).call(
+            lambda: signs_in(self._read(out, starts, line.uid)), name=f"output of {line.job}", timeout_s=_READ_S
         )
-        log.info("output read job=%d signs=%s", job, ",".join(sign.sign for sign in found) or "none")
+        log.info("output read job=%d signs=%s", line.job, ",".join(sign.sign for sign in found) or "none")
         return found
 
-    def _read(self, out: Output, uid: int) -> str:
-        return self._files.tail(out.path, uid, max_bytes=MAX_BYTES, timeout_s=_READ_S, start=out.start)
+    def _read(self, out: Output, starts: Mapping[int, int], uid: int) -> str:
+        return self._files.tail(out.path, uid, max_bytes=MAX_BYTES, timeout_s=_READ_S, start=out.start, starts=starts)

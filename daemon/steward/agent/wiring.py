@@ -157,7 +157,7 @@ def _desk(
         ),
         exits=Exits(node, link, clock),
         elastic=runs,
-        signs=JobLogs(opted, lambda: Threads(_OUTPUT_THREADS)),
+        outputs=JobLogs(opted, clock, lambda: Threads(_OUTPUT_THREADS)),
         make_room=room,
     )
 

@@ -135,6 +135,13 @@ class Job:
         return self.partition if is_one else ""
 
     @property
+    def shown_id(self) -> str:
+        """Return its number as squeue shows it: that of a task of an array is `7_2`."""
+        if self.array_job_id is None or self.array_task is None:
+            return str(self.id)
+        return f"{self.array_job_id}_{self.array_task}"
+
+    @property
     def whole_id(self) -> JobId:
         """Return the id of the heterogeneous job of which this is a part; of any other job its own id."""
         return self.id if self.het_job_id is None else self.het_job_id

@@ -45,6 +45,15 @@ class TaskExit:
     at: Annotated[float, Age(), Called("ago")]
 
 
+AT_ONCE_S = 2.0
+"""A script that ends within this time after a step or task ended because of it."""
+
+
+def exit_code(status: int) -> int:
+    """Return the exit code of a raw wait status; a signal counts as 128 + signal, as srun and shells report it."""
+    return 128 + number if (number := status & 0x7F) else status >> 8 & 0xFF
+
+
 GRES_LOST = "slurm.gres"
 """The sign of a step that Slurm refused because of the job's devices."""
 

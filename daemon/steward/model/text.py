@@ -73,6 +73,7 @@ def on_calendar(at: float) -> float:
 
 PAUSED = "actions are paused: `steward events --kind head.` says why, `steward resume-actions` ends the pause"
 """The sentence for a head that was paused by a person, or that paused itself beside another head."""
+UNREAD = "Slurm cannot be read"
 REPORT_ONLY = 'report only, no node is touched: set repair.mode = "ask" or "act" when the reports look right'
 """The sentence for sites where repairs are only reported: in `steward status`, the log at start and the doctor."""
 

@@ -154,6 +154,11 @@ class Draft:
         found = self.seen.instances.get(id) if id else None
         return None if found is None or found.state is InstanceState.GONE else found
 
+    def shown_id(self, job: JobId) -> str:
+        """Return the job's number as squeue shows it; of a job that Slurm does not know as it is."""
+        known = self.seen.jobs.get(job)
+        return str(job) if known is None else known.shown_id
+
     @property
     def slurm_is_fresh(self) -> bool:
         return self.seen.slurm is Freshness.FRESH

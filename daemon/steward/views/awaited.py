@@ -6,7 +6,7 @@ from steward.model.case import Case, CaseStep
 from steward.model.ids import NodeName
 from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
-from steward.model.text import time_left
+from steward.model.text import UNREAD, time_left
 from steward.policy.case.spares import needs_spare
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import commands_for_held_node
@@ -42,7 +42,7 @@ _CONNECTED = (SlotStep.PROVISION, SlotStep.SETUP, CaseStep.PROVISION, *_CHECKED)
 def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
     """Return the line about a slot that is on its way."""
     lacks = _lacks(slot.node, slot.step, slot.entered, draft)
-    return _line(_OF_SLOTS[slot.step], lacks, slot.entered, limit_s, draft.now)
+    return _line(_OF_SLOTS[slot.step], lacks, slot.entered, limit_s, draft)
 
 
 def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
@@ -53,20 +53,24 @@ def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
     awaited = _OF_CASES[case.step]
     if case.step is CaseStep.LAUNCH and needs_spare(case, draft):
         awaited = "a spare to take its place"
-    return _line(awaited, lacks, case.entered, limit_s, draft.now, case.stand_in)
+    return _line(awaited, lacks, case.entered, limit_s, draft, case.stand_in)
 
 
 def _line(
-    awaited: str, lacks: str, entered: float, limit_s: float | None, now: float, spare: NodeName | None = None
+    awaited: str, lacks: str, entered: float, limit_s: float | None, draft: Draft, spare: NodeName | None = None
 ) -> str:
     waits = f"Spare {spare} waits" if spare else "Waits"
-    by = f", at the latest {time_left(entered + limit_s, now)}" if limit_s is not None else ""
+    # while Slurm cannot be read, no deadline runs
+    limit_s = limit_s if draft.slurm_is_fresh else None
+    by = f", at the latest {time_left(entered + limit_s, draft.now)}" if limit_s is not None else ""
     return f"{waits} for {awaited}{by}{f': {lacks}' if lacks else ''}."
 
 
 def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
     """Return what is missing before the step can end; empty if that is not known."""
     view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
+    if not draft.slurm_is_fresh:
+        return UNREAD
     if step in _CONNECTED and (view is None or not view.connected):
         return f"the agent of {name} is not connected"
     if view is not None and view.setup is not None and view.setup.state is SetupState.RUNNING and view.setup.why:

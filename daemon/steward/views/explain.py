@@ -13,7 +13,7 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
-from steward.model.text import ago, clean, span, time_left, times
+from steward.model.text import UNREAD, ago, clean, span, time_left, times
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, needs_spare, why_no_spare
 from steward.policy.case.suspicion import SCOUTED, fault_of, is_in_incident, why_withheld
@@ -142,7 +142,7 @@ def _stale(draft: Draft) -> list[str]:
     """Return the line that says that the picture is old; empty if it is not."""
     if draft.seen.slurm is Freshness.FRESH:
         return []
-    return ["Slurm cannot be read now: this is the last good picture, and nothing is done on it."]
+    return [f"{UNREAD} now: this is the last good picture, and nothing is done on it."]
 
 
 def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
@@ -248,7 +248,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
     if is_short := case.step is CaseStep.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
         lines.append(f"The repair waits for a spare; {why_no_spare(case, draft)}.")
     if case.tries and not is_short:
-        lines.append(f"The provider refused {times(case.tries)}; next try {time_left(case.next_try, draft.now)}.")
+        again = f"; next try {time_left(case.next_try, draft.now)}" if draft.slurm_is_fresh else ""
+        lines.append(f"The provider refused {times(case.tries)}{again}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
     return [*lines, of_case(case, limit, draft)]
@@ -268,7 +269,8 @@ def _no_case(node: Node | None, draft: Draft) -> list[str]:
     if withheld == SCOUTED:
         return [*lines, f"{SCOUTED[:1].upper()}{SCOUTED[1:]}."]
     if not withheld:
-        return [*lines, "A case is about to be opened."]
+        coming = "about to be opened" if draft.slurm_is_fresh else "opened when Slurm can be read again"
+        return [*lines, f"A case is {coming}."]
     return [*lines, *(list(_stranded((node.name,), draft)) or [f"Nothing is done about it: {withheld}."])]
 
 
@@ -298,9 +300,7 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory, draft: Draft) -> s
 
 def _shown_id(job: Job) -> str:
     """Return the job's number as squeue shows it; for a task of an array with the task's own: `7_2 (job 9)`."""
-    if job.array_job_id is None or job.array_task is None:
-        return str(job.id)
-    return f"{job.array_job_id}_{job.array_task} (job {job.id})"
+    return job.shown_id if job.array_task is None else f"{job.shown_id} (job {job.id})"
 
 
 def _restarts(count: int) -> str:
@@ -332,8 +332,9 @@ def _undecided(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
     """Yield how long a run that ended without a ruling may still be found to have had a fault."""
     over = end_of(mem).over
     if job is not None and job.is_over and over is not None and mem.promised is None:
-        left, state = span(over + EVIDENCE_AFTER_S - draft.now), job.state.value
-        yield f"Its run ended {state}, and no fault explains that so far: one found within {left} brings it back."
+        left, so_far = span(over + EVIDENCE_AFTER_S - draft.now), "and no fault explains that so far"
+        found = f"one found within {left} brings it back" if draft.slurm_is_fresh else "none can be looked for now"
+        yield f"Its run ended {job.state.value}, {so_far}: {found}."
 
 
 def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:
@@ -505,6 +506,8 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
         return f"it {UNBEGUN}: it is left to Slurm's own delay"
     if is_left_to_slurm(mem):
         return "it is left to Slurm"
+    if not draft.slurm_is_fresh:
+        return f"it is not hurried on while {UNREAD}"
     at = not_before(mem, draft)
     if at > draft.now:
         return f"after so many resumes it is hurried on only {time_left(at, draft.now)}"

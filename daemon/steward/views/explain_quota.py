@@ -88,7 +88,8 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
         return []
     chosen = next((each for each in turn.yielding if each.unit.id == unit.id), None)
     if chosen is not None:
-        return [f"The job is to be evicted for job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
+        owners = draft.shown_id(chosen.to.id)
+        return [f"The job is to be evicted for job {owners} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
     counted = turn.ledger.counted(team, unit.options[0])
     if not any(counted.values()):
         return [f"The quota of team {team} limits nothing that the job uses. No other team can take that back."]
@@ -303,7 +304,7 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
 
 def _first(first: FirstJob, draft: Draft) -> str:
     """Return in words the job for which Slurm keeps nodes; or that Slurm has not planned for it yet."""
-    id = first.job.id
+    id = first.job.shown_id
     if first.start is None:
         return (
             f"job {id}, which comes first, has no room either, and Slurm has not planned yet which nodes it keeps for "
@@ -350,18 +351,18 @@ def _has_room(job: Job, draft: Draft) -> bool:
 
 def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
     """Return in words the jobs that are evicted for this one: chosen in this turn, or under way."""
-    found = [_new_victim(each) for each in turn.yielding if each.to.id == unit.id]
+    found = [_new_victim(each, draft) for each in turn.yielding if each.to.id == unit.id]
     for id, memory in sorted(draft.quota_jobs.items()):
         eviction = memory.yielding
         if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
             limit = f", {time_left(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""
-            found.append(f"job {id} of team {memory.team} to be evicted{limit}")
+            found.append(f"job {draft.shown_id(id)} of team {memory.team} to be evicted{limit}")
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
 
 
-def _new_victim(each: Yielding) -> str:
-    return f"job {each.unit.id} of team {each.unit.team} to be evicted"
+def _new_victim(each: Yielding, draft: Draft) -> str:
+    return f"job {draft.shown_id(each.unit.id)} of team {each.unit.team} to be evicted"
 
 
 def _past(memory: QuotaJob, draft: Draft) -> list[str]:

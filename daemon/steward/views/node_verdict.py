@@ -14,7 +14,7 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
-from steward.model.text import REPORT_ONLY, one_line, time_left, times
+from steward.model.text import REPORT_ONLY, UNREAD, one_line, time_left, times
 from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, why_no_spare
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
@@ -124,8 +124,15 @@ def _verdict(name: NodeName, again: Mapping[NodeName, str], draft: Draft) -> Nod
     node = draft.seen.nodes.get(name)
     looks: tuple[_Look, ...] = (*_PROVED, partial(_of_doubt, again=again), _of_report)
     found = next((said for look in looks if (said := look(name, node, draft)) is not None), None) or _fine(name, draft)
-    evidence, coming = one_line(found.evidence, _LONGEST), one_line(found.next, _LONGEST)
+    coming = found.next if draft.slurm_is_fresh else _next_when_read(found)
+    evidence, coming = one_line(found.evidence, _LONGEST), one_line(coming, _LONGEST)
     return NodeVerdict(word=found.word, evidence=evidence, since=found.since, next=coming)
+
+
+def _next_when_read(said: NodeVerdict) -> str:
+    """Return the next step while Slurm cannot be read, and Steward does nothing; a person's stays as it is."""
+    is_ours = said.next and said.word not in (Word.HELD, Word.FOREIGN) and not said.next.startswith("nothing")
+    return f"nothing while {UNREAD}; then: {said.next}" if is_ours else said.next
 
 
 def _of_case(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
@@ -424,11 +431,12 @@ def _before_repair(case: Case, draft: Draft) -> str:
 
 
 def _jobs_on(node: NodeName, draft: Draft) -> str:
-    jobs = sorted(job.id for job in draft.seen.jobs.values() if node in job.nodes and not job.is_over)
+    here = (job for job in draft.seen.jobs.values() if node in job.nodes and not job.is_over)
+    jobs = [job.shown_id for job in sorted(here, key=lambda job: job.id)]
     if not jobs:
         return ""
     more = f" and {len(jobs) - _SHOWN_JOBS} more" if len(jobs) > _SHOWN_JOBS else ""
-    names = ", ".join(str(id) for id in jobs[:_SHOWN_JOBS])
+    names = ", ".join(jobs[:_SHOWN_JOBS])
     return f"job {names} ends" if len(jobs) == 1 else f"jobs {names}{more} end"
 
 

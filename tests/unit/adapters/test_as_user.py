@@ -113,6 +113,18 @@ def test_of_an_output_only_what_came_since_is_read_unless_it_was_emptied(
     assert as_user.tail(str(file), os.geteuid(), max_bytes=most, timeout_s=FACT_S, start=start) == found
 
 
+def test_of_a_file_that_has_a_start_of_its_own_only_what_came_since_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.write_text("0123456789")
+    inode = file.stat().st_ino
+
+    def tail(starts: dict[int, int]) -> str:
+        return as_user.tail(str(file), os.geteuid(), max_bytes=100, timeout_s=FACT_S, start=2, starts=starts)
+
+    assert tail({inode: 7, inode + 1: 9}) == "789"
+    assert [tail({inode + 1: 9}), tail({inode: 11})] == ["23456789", "0123456789"]
+
+
 def test_while_a_look_hangs_no_other_is_begun_as_that_user_and_those_as_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,11 @@ import pytest
 from steward.adapters.wire.shimline import (
     AskLine,
     BadLine,
+    EndedLine,
     ExitLine,
     LogLine,
     OptedLine,
+    Written,
     answer_line,
     ok_line,
     parse_request,
@@ -119,6 +121,21 @@ def test_where_a_failed_step_ran_and_for_how_long_is_read() -> None:
     assert (ask.nodes, ask.age) == ("n[1-3,7],m-01", 12)
     with pytest.raises(BadLine):
         parse_request(ASK[:-1] + b" nodes=n1;rm\n")
+
+
+def test_what_a_step_may_have_written_is_read() -> None:
+    files = (Written(inode=2**64 - 1, begin=0, end=90), Written(inode=8, begin=5, end=5))
+    ask = parse_request(ASK[:-1] + b" log=18446744073709551615:0:90,8:5:5\n")
+    assert isinstance(ask, AskLine)
+    assert ask.written == files
+    ended = parse_request(b"steward/1 ended job=7 step=3 restart=1 log=8:5:5\n")
+    assert ended == EndedLine(job=JobId(7), step="3", restart=1, written=files[1:])
+
+
+@pytest.mark.parametrize("files", [b"8:5", b"8:5:5,", b"8:5:-5", b"8:5:5,8:5:5,8:5:5", b"8:5:" + b"9" * 19, b""])
+def test_what_no_step_can_have_written_is_refused(files: bytes) -> None:
+    with pytest.raises(BadLine):
+        parse_request(b"steward/1 ended job=7 step=3 restart=1 log=" + files + b"\n")
 
 
 def test_a_failed_task_is_read() -> None:

@@ -10,7 +10,7 @@ from steward.agent.desk import LATER_ROOM_S, ROOM_S
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
-from tests.fakes.desk_bench import ASK, EXIT, LOG, NONE, OPTED, SIGN, Scene, run
+from tests.fakes.desk_bench import ASK, ENDED, EXIT, LOG, NONE, OPTED, SIGN, Scene, run
 from tests.fakes.until import comes_true
 
 
@@ -102,8 +102,41 @@ def test_where_a_script_writes_to_is_its_users_to_say(scene: Scene) -> None:
     assert scene.opted.output_of(JobId(12), 1000).path == "/home/a/12.out"
 
 
+def test_that_a_step_ended_is_noted_as_its_user_says_and_as_it_was_answered(scene: Scene) -> None:
+    step = replace(ASK, kind=AskKind.STEP, step="1")
+
+    async def story() -> None:
+        await scene.desk.serve(OPTED, 1000)
+        assert await scene.desk.serve(ENDED, 1000) == b"steward/1 ok\n"
+        shim = await scene.asks(step, peer=1000)
+        assert scene.answers == []
+        scene.desk.decide(scene.last_id(), Answer.RETRY, NONE)
+        await shim
+        left = await scene.asks(step, peer=1000)
+        left.cancel()
+        await asyncio.wait((left,))
+
+    run(story)
+    assert scene.ended_well == [(ENDED, 1000)]
+    assert scene.answers == [(step, Answer.RETRY), (step, Answer.STOP)]
+
+
+@pytest.mark.parametrize(("up", "restart"), [(True, 3), (False, 0)])
+def test_the_run_of_a_script_that_never_began_is_asked_of_slurm(scene: Scene, up: bool, restart: int) -> None:
+    """Slurm tells it in the script's environment alone."""
+    scene.slurm.restarted, scene.slurm.up = {JobId(12): 3}, up
+
+    async def story() -> None:
+        shims = [await scene.asks(line) for line in (replace(ASK, script_unbegun=True), ASK)]
+        assert [frame["restart"] for frame in scene.head.told] == [restart, 0]
+        for shim in shims:
+            shim.cancel()
+
+    run(story)
+
+
 def test_an_ask_carries_what_the_jobs_output_shows_and_whether_it_can_run_again(scene: Scene) -> None:
-    scene.signs = (SIGN,) * 20
+    scene.in_output = (SIGN,) * 20
 
     async def story() -> None:
         shim = await scene.asks(replace(ASK, kind=AskKind.STEP, replay=False))
@@ -117,7 +150,7 @@ def test_an_ask_carries_what_the_jobs_output_shows_and_whether_it_can_run_again(
 
 @pytest.mark.parametrize("signs", [None, OSError("gone")])
 def test_output_that_cannot_be_read_in_time_holds_up_no_ask(scene: Scene, signs: OSError | None) -> None:
-    scene.signs = signs
+    scene.in_output = signs
 
     async def story() -> None:
         shim = await scene.asks()
@@ -130,7 +163,7 @@ def test_output_that_cannot_be_read_in_time_holds_up_no_ask(scene: Scene, signs:
 
 def test_output_that_takes_long_to_read_follows_the_ask(scene: Scene) -> None:
     """On a busy node the child that reads is late: what it finds counts all the same."""
-    scene.signs, scene.is_readable = (SIGN,), asyncio.Event()
+    scene.in_output, scene.is_readable = (SIGN,), asyncio.Event()
 
     async def story() -> None:
         assert scene.is_readable is not None
@@ -149,7 +182,7 @@ def test_output_that_takes_long_to_read_follows_the_ask(scene: Scene) -> None:
 
 
 def test_output_that_is_read_after_the_shim_has_its_answer_is_not_told(scene: Scene) -> None:
-    scene.signs, scene.is_readable = (SIGN,), asyncio.Event()
+    scene.in_output, scene.is_readable = (SIGN,), asyncio.Event()
 
     async def story() -> None:
         assert scene.is_readable is not None

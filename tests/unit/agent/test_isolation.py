@@ -9,13 +9,13 @@ import pytest
 
 from steward.adapters.wire.job_messages import ask_of
 from steward.adapters.wire.messages import MAX_OPTED
-from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
+from steward.adapters.wire.shimline import AskLine, EndedLine, ExitLine, LogLine, OptedLine
 from steward.agent.job_folder import JobFolders
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.agent_parts import FakeSlurmLook
-from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, Scene, run
+from tests.fakes.desk_bench import ASK, ENDED, EXIT, LOG, OPTED, Scene, run
 
 OTHER = 1001
 THEIR = OPTED.job
@@ -41,9 +41,12 @@ def scene(tmp_path: Path) -> Scene:
         EXIT,
         LOG,
         replace(LOG, out="/home/b/other.out"),
+        ENDED,
     ],
 )
-def test_of_anothers_job_nothing_is_taken(scene: Scene, line: OptedLine | AskLine | ExitLine | LogLine) -> None:
+def test_of_anothers_job_nothing_is_taken(
+    scene: Scene, line: OptedLine | AskLine | ExitLine | LogLine | EndedLine
+) -> None:
     async def story() -> None:
         await scene.desk.serve(OPTED, 0)
         await scene.desk.serve(LOG, OPTED.uid)
@@ -51,6 +54,7 @@ def test_of_anothers_job_nothing_is_taken(scene: Scene, line: OptedLine | AskLin
         assert await scene.desk.serve(line, OTHER) is None
         assert (scene.opted.all(), scene.opted.output_of(THEIR, OPTED.uid), scene.head.told) == before
         assert scene.desk.frames() == ()
+        assert (scene.ended_well, scene.answers) == ([], [])
 
     run(story)
 

@@ -7,8 +7,10 @@ behind, and collected once the kernel lets it go.
 import os
 import pwd
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 
 from steward.adapters.process import Child, Completed, Failed, Left, end, run
 
@@ -47,12 +49,22 @@ class _Hanging:
 _HANGING = _Hanging()
 
 
-def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int = 0) -> str:
+def tail(
+    path: str,
+    uid: int,
+    *,
+    max_bytes: int,
+    timeout_s: float,
+    start: int = 0,
+    starts: Mapping[int, int] = MappingProxyType({}),
+) -> str:
     """Return the last `max_bytes` of a file as text, without its first `start` bytes.
 
-    A file shorter than `start` was emptied since: none of its bytes are skipped. Raises Failed (a Retryable).
+    `starts` says the same of files by their inodes. A file that is shorter was emptied since: none of its bytes are
+    skipped. Raises Failed (a Retryable).
     """
-    return _run_child("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
+    more = (str(max_bytes), str(start), *(f"{inode}:{at}" for inode, at in starts.items()))
+    return _run_child("tail", path, uid, *more, timeout_s=timeout_s, max_bytes=max_bytes).text
 
 
 def newest(path: str, uid: int) -> float | None:

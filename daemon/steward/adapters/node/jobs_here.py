@@ -72,6 +72,14 @@ class JobsHere:
                 return True
             raise
 
+    def restarts(self, job: JobId) -> int:
+        """Return how often the job was restarted. Raises Retryable if Slurm does not tell."""
+        argv = ("scontrol", "-o", "show", "job", str(job))
+        found = _RESTARTS.search(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)
+        if found is None:
+            raise Retryable(f"scontrol does not tell the restarts of job {job}")
+        return int(found[1])
+
     def bases(self, node: NodeName) -> Mapping[JobId, Base]:
         """Return the batch jobs that run on the node. Raises Retryable if slurmctld does not answer."""
         argv = ("squeue", "--noheader", "--states=RUNNING", "--nodelist", node, "--format", "%A %U %D %B")

@@ -1,4 +1,6 @@
-"""The program that looks at a file as its user: `python -I -S user_look.py UID WHAT PATH [BYTES START]`.
+"""The program that looks at a file as its user.
+
+    python -I -S user_look.py UID WHAT PATH [BYTES START [INODE:START...]]
 
 It begins as root, and starts no other program once it is the user: the user could trace such a program and make it run
 anything, in the agent's cgroup and as well protected from the OOM killer as the agent. For the same reason it leaves
@@ -84,13 +86,17 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(error, os.strerror(error))
 
 
-def tail(path: str, most: int, start: int) -> bytes:
-    """Return the last `most` bytes of a file without its first `start`, if it is as long; empty if it is no file."""
+def tail(path: str, most: int, start: int, starts: "dict[int, int]") -> bytes:
+    """Return the last `most` bytes of a file without its first ones; empty if it is no file.
+
+    The first ones are those that `starts` says for its inode, else `start`; none if the file is shorter.
+    """
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         seen = os.fstat(file)
         if not stat.S_ISREG(seen.st_mode):
             return b""
+        start = starts.get(seen.st_ino, start)
         begin = start if seen.st_size >= start else 0
         return os.pread(file, most, max(seen.st_size - most, begin))
     finally:
@@ -116,21 +122,23 @@ def _time_of(entry: "os.DirEntry[str]") -> float | None:
         return None
 
 
-def _look(what: str, path: str, most: int, start: int) -> bytes:
+def _look(what: str, path: str, most: int, start: int, starts: "dict[int, int]") -> bytes:
     match what:
         case "tail":
-            return tail(path, most, start)
+            return tail(path, most, start, starts)
         case "newest":
             return str(newest(path)).encode()
     raise ValueError(what)
 
 
-def main(uid: str, what: str, path: str, most: str = "0", start: str = "0") -> int:
+def main(uid: str, what: str, path: str, most: str = "0", start: str = "0", *more: str) -> int:
+    pairs = (word.split(":") for word in more)
+    starts = {int(inode): int(at) for inode, at in pairs}
     try:
         if int(uid) != os.geteuid():
             leave_agent()
         become_user(int(uid))
-        sys.stdout.buffer.write(_look(what, path, int(most), int(start)))
+        sys.stdout.buffer.write(_look(what, path, int(most), int(start), starts))
         sys.stdout.flush()
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")

@@ -24,6 +24,7 @@ OK = b"steward/1 ok\n"
 _VERSION = "steward/1"
 _FIELD = re.compile(r"^(?P<key>[a-z_]+)=(?P<value>\S+)$")
 _ESCAPED = re.compile(r"[ %]")
+_FILES = re.compile(r"[0-9]{1,20}:[0-9]{1,18}:[0-9]{1,18}(,[0-9]{1,20}:[0-9]{1,18}:[0-9]{1,18})?")
 
 
 class BadLine(Exception):
@@ -74,6 +75,25 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The part of a file, named by its inode, that was written while a step ran: bytes `begin` to `end`."""
+
+    inode: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedLine:
+    """A line of a step's srun: the step ended well. `written` are the files that it may have written to."""
+
+    job: Job
+    step: StepName
+    restart: Count
+    written: Annotated[tuple[Written, ...], Given()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskLine:
     """A line of a waiting shim: the script or a step of an opted-in job failed. `status` is a raw wait status."""
 
@@ -96,10 +116,13 @@ class AskLine:
     """Whether Slurm lost the batch script before it began."""
     script_unbegun: Annotated[bool, Given()] = False
     """Whether a failure on the node came before the batch script could begin."""
+    written: Annotated[tuple[Written, ...], Given()] = ()
+    """The files that the step may have written to; empty: not known."""
 
 
 _OPTED, _ASK, _EXIT, _LOG = FrameCodec(OptedLine), FrameCodec(AskLine), FrameCodec(ExitLine), FrameCodec(LogLine)
-Request = OptedLine | AskLine | ExitLine | LogLine | DeepLine | VerdictLine
+_ENDED = FrameCodec(EndedLine)
+Request = OptedLine | AskLine | ExitLine | EndedLine | LogLine | DeepLine | VerdictLine
 """Every line that the agent's socket accepts."""
 
 
@@ -163,7 +186,21 @@ def _ask(fields: dict[str, str]) -> AskLine:
         own=fields.get("own") == "yes",
         script_gone=fields.get("script") == "gone",
         script_unbegun=fields.get("script") == "unbegun",
+        written=_written(fields.get("log", "")),
     )
+
+
+def _ended(fields: dict[str, str]) -> EndedLine:
+    return _ENDED.read_words(fields, written=_written(_needed(fields, "log")))
+
+
+def _written(text: str) -> tuple[Written, ...]:
+    if not text:
+        return ()
+    if not _FILES.fullmatch(text):
+        raise BadLine(f"log={text[:40]!r} is no list of INODE:BEGIN:END")
+    parts = (map(int, part.split(":")) for part in text.split(","))
+    return tuple(Written(inode=inode, begin=begin, end=end) for inode, begin, end in parts)
 
 
 def _split(text: str) -> tuple[str, str, dict[str, str]]:
@@ -191,6 +228,7 @@ _VERBS: Mapping[str, Callable[[dict[str, str]], Request]] = {
     "opted": _opted,
     "ask": _ask,
     "exit": _EXIT.read_words,
+    "ended": _ended,
     "log": _log,
     "deep": parse_deep_line,
     "verdict": lambda fields: VerdictLine(),

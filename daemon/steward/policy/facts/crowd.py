@@ -123,7 +123,7 @@ def _hurdle_in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
     if node.is_busy:
         return Hurdle(text="jobs run on the node")
     if (job := crowd.needed(node)) is not None:
-        return Hurdle(text=f"job {job.id} is waiting and could use the node")
+        return Hurdle(text=f"job {job.shown_id} is waiting and could use the node")
     return None if node.name in crowd.idle else Hurdle(text="the node is not idle")
 
 

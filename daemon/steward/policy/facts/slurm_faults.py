@@ -181,7 +181,7 @@ def launch_fault(node: Node, draft: Draft) -> Fault | None:
     if count_owners(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
         return None
     text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
-    why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))
+    why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {draft.shown_id(id)}" for id in jobs))
     at = max(draft.nodes.of(node.name).failed_launches.values())
     return Fault(
         trigger=Trigger.DEGRADED, check=LAUNCH_FAILED, rung=Advice.NONE, target="", why=why, at=at, is_event=True

@@ -65,7 +65,8 @@ def signal_jobs(scene: SlotScene) -> None:
     at = record.deadline - rules.checkpoint_grace_s
     draft.wake(at)
     for job in opted_in_jobs(record.node, draft) if draft.now >= at else []:
-        text = f"{record.node} will go in {record.deadline - draft.now:.0f} s: job {job} is told to save its state"
+        told = f"job {draft.shown_id(job)} is told to save its state"
+        text = f"{record.node} will go in {record.deadline - draft.now:.0f} s: {told}"
         why = Why(rule="slot.checkpoint", text=text, evidence=(str(record.why),))
         draft.wish(SignalJob(key=leave_key(record.token, job), why=why, job=job, signal=rules.checkpoint_signal))
 

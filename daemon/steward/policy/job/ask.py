@@ -222,7 +222,7 @@ def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float,
 def _awaits_results(key: Key, job: Job, until: float, budget_s: float, draft: Draft) -> bool:
     """Ask the job's nodes once for fresh results; return whether to wait for the results."""
     connected = frozenset(n for n in held_by(job, draft) if (v := draft.seen.agents.get(n)) is not None and v.connected)
-    why = Why(rule="resume.check", text=f"job {job.id} failed; is one of its nodes the cause?")
+    why = Why(rule="resume.check", text=f"job {job.shown_id} failed; is one of its nodes the cause?")
     if connected:
         draft.wish(CheckNow(key=key, why=why, nodes=connected, budget_s=budget_s))
     asked_at = draft.asked_at(key)

@@ -8,7 +8,7 @@ from enum import Enum
 from steward.model.ask import Ask, AskKind
 from steward.model.ids import NodeName
 from steward.model.job import SLURMS_HOLDS, Job, JobState
-from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
+from steward.model.job_report import AT_ONCE_S, GRES_LOST, Lean, LogSign, TaskExit, exit_code
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import count_users, nodes_failing_other_users
@@ -54,8 +54,6 @@ class FailureSource(Enum):
 
 _OF_SCRIPT = (FailureSource.BATCH, FailureSource.ENDED)
 """The ends of whole runs; after a step's end, the script decides what follows."""
-AT_ONCE_S = 2.0
-"""A script that ends within this time after a task ended because of the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,13 +350,8 @@ def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Ta
 def _that_explain_script(exits: tuple[TaskExit, ...], status: int, failed_at: float) -> tuple[TaskExit, ...]:
     """Return the failed tasks that explain the script's end: just before it, or with the script's own exit code."""
     # the script handled the end of every other step, and went on
-    own = _as_code(status)
-    return tuple(exit for exit in exits if exit.at >= failed_at - AT_ONCE_S or _as_code(exit.status) == own)
-
-
-def _as_code(status: int) -> int:
-    """Return the exit code of a raw wait status; a signal counts as 128 + signal, as srun and shells report it."""
-    return 128 + number if (number := status & 0x7F) else status >> 8 & 0xFF
+    own = exit_code(status)
+    return tuple(exit for exit in exits if exit.at >= failed_at - AT_ONCE_S or exit_code(exit.status) == own)
 
 
 def count_stalls(mem: JobMemory) -> int:

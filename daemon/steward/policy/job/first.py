@@ -48,7 +48,7 @@ def put_first(job: Job, draft: Draft) -> None:
     why = Why(rule="first.raise", text=text, evidence=(f"nice {job.nice} -> {nice}",))
     raised = SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice)
     draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as the job's nodes are freed
-    draft.tell("job.first", f"job {job.id}: {why}", job=job.id)
+    draft.tell("job.first", f"job {job.shown_id}: {why}", job=job.id)
     draft.wake(draft.now + FIRST_FOR_S)
 
 

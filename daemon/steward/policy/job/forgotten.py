@@ -25,7 +25,7 @@ def is_shown_again(job: Job, mem: JobMemory) -> bool:
 
 def note_shown_again(job: Job, draft: Draft) -> JobMemory:
     """Remember that the run's decision has not taken effect, and return the job's memory."""
-    text = f"job {job.id} is shown as running as if it had not been put back: slurmctld has lost its newest state"
+    text = f"job {job.shown_id} is shown as running as if it had not been put back: slurmctld has lost its newest state"
     draft.tell("job.resumed", text, level=Level.WARNING, job=job.id)
     mem = draft.jobs[job.id]
     last, attempts = mem.last_attempt, mem.attempts

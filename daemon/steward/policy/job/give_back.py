@@ -52,7 +52,7 @@ def _extend_limit(job: Job, attempt: Attempt, draft: Draft) -> None:
         attempt = replace(attempt, given_limit_s=given)
         draft.jobs[job.id] = replace(mem, attempts=(*mem.attempts[:-1], attempt))
         if given:
-            text = f"job {job.id}: the fault took {lost:.0f} s of its time limit, which are given back"
+            text = f"job {job.shown_id}: the fault took {lost:.0f} s of its time limit, which are given back"
             draft.tell("job.time_given_back", text, once=f"extend:{job.id}:{attempt.decided_for}", job=job.id)
     if attempt.given_limit_s and attempt.given_limit_s > (job.time_limit_s or 0.0):
         why = Why(

@@ -103,7 +103,7 @@ def _end_hang(mem: JobMemory, job: Job | None, draft: Draft) -> None:
     if mem.hang is None:
         return
     if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:
-        draft.tell("job.hang_over", f"job {mem.id} goes on", job=mem.id)
+        draft.tell("job.hang_over", f"job {draft.shown_id(mem.id)} goes on", job=mem.id)
     draft.jobs[mem.id] = replace(mem, hang=None)
 
 
@@ -165,7 +165,7 @@ def _begin(job: Job, found: _HangSigns, draft: Draft) -> Standstill:
         is_quiet=found.is_quiet,
     )
     draft.jobs[job.id] = replace(mem, hang=hang)
-    draft.tell("job.hang", f"job {job.id} stands still: {found.text}", level=Level.WARNING, job=job.id)
+    draft.tell("job.hang", f"job {job.shown_id} stands still: {found.text}", level=Level.WARNING, job=job.id)
     return hang
 
 
@@ -214,7 +214,7 @@ def _ask_nodes(
     draft: Draft,
 ) -> None:
     """Ask the nodes for stacks and fresh checks."""
-    why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
+    why = Why(rule="job.hang", text=f"job {job.shown_id} stands still", evidence=(found.text,))
     if silent:
         key, signal = Key(f"stacks:{hang.name}:{hang.since:.0f}"), draft.jobs[job.id].mode.stacks
         order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
@@ -233,7 +233,7 @@ def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft)
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:
-        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; {_where_stacks_are(hang)}"
+        text = f"job {job.shown_id} stands still ({found.text}) and is left running: {left}; {_where_stacks_are(hang)}"
         draft.tell("job.hang_left", text, level=Level.WARNING, job=job.id)
         return
     why = replace(ruling.why, evidence=(found.text, _where_stacks_are(hang), *ruling.why.evidence)[:10])

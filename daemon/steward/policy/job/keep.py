@@ -82,7 +82,7 @@ def _free_or_renew(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
     draft.jobs[mem.id] = replace(mem, kept=replace(kept, freed=draft.now, why=text), nudges=0)
     why = Why(rule="keep.free", text=text, evidence=(f"kept for {draft.now - kept.since:.0f} s",))
     _free(keep_name(mem.id), why, draft)
-    said = f"job {mem.id}: {len(kept.nodes)} nodes are no longer kept for it: {why}"
+    said = f"job {draft.shown_id(mem.id)}: {len(kept.nodes)} nodes are no longer kept for it: {why}"
     draft.tell("job.keep_released", said, job=mem.id)
 
 
@@ -155,7 +155,7 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
     over = [other for waits, other in wait if draft.now >= waits]
     for other in over[:_RIVALS]:
         if _would_start(other, job, draft):
-            return f"job {other.id} has waited for such nodes for {limit:.0f} s (resume.keep_others_s)"
+            return f"job {other.shown_id} has waited for such nodes for {limit:.0f} s (resume.keep_others_s)"
     return ""
 
 
@@ -257,7 +257,7 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     why = Why(rule="keep.wait" if waits else "keep.contested", text=text, evidence=(f"it lost {lost}",))
     _reserve(job.id, kept, why, draft)
     later = f", and {fold(places.coming)} once it is repaired" if places.coming else ""
-    draft.tell("job.keep", f"job {job.id}: {why}: {fold(nodes)}{later}", job=job.id)
+    draft.tell("job.keep", f"job {job.shown_id}: {why}: {fold(nodes)}{later}", job=job.id)
     draft.wake(kept.until)
 
 
@@ -282,7 +282,8 @@ def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     if all(len((kept | nodes) & there) <= limit * len(there) for there in of_it if nodes & there):
         return False
     text = (
-        f"job {job.id}: its nodes are not kept for it: more than {limit:.0%} of {job.partition} (resume.keep_percent)"
+        f"job {job.shown_id}: its nodes are not kept for it: more than {limit:.0%} of {job.partition} "
+        "(resume.keep_percent)"
     )
     draft.tell("job.keep_refused", text, once=f"keepmuch:{job.id}:{job.restarts}", job=job.id)
     return True
@@ -297,5 +298,5 @@ def lend(job: Job, hot: Set[NodeName], count: int, draft: Draft) -> None:
     if len(nodes) < count:
         return
     draft.jobs[job.id] = replace(mem, lent=Lent(nodes=nodes, at=draft.now, restart=mem.restarts))
-    draft.tell("job.hot_spare", f"job {job.id}: hot spares {fold(nodes)} are released for it", job=job.id)
+    draft.tell("job.hot_spare", f"job {job.shown_id}: hot spares {fold(nodes)} are released for it", job=job.id)
     draft.wake(draft.now + LENT_FOR_S)

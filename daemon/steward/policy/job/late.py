@@ -61,5 +61,5 @@ def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> None:
     if ruling.decision is Decision.STOP or ruling.unproven:
         return
     draft.jobs[job.id] = replace(mem, ended=None, end_text="")
-    draft.tell("job.overturned", f"job {job.id} was over ({mem.end_text}): {ruling.why}", job=job.id)
+    draft.tell("job.overturned", f"job {job.shown_id} was over ({mem.end_text}): {ruling.why}", job=job.id)
     requeue_by(job, f"late:{mem.restarts}", ruling, draft)

@@ -78,7 +78,7 @@ def _end_remains(job: Job, mem: JobMemory, draft: Draft) -> None:
     why = Why(rule="job.let_go", text=text, evidence=tuple(f"{case.node}: {case.why.text}" for case in cases))
     key = Key(f"letgo:{job.id}:{mem.restarts}")
     if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
-        text = f"job {job.id}: the rest of its lost run is ended on {fold(nodes)}"
+        text = f"job {job.shown_id}: the rest of its lost run is ended on {fold(nodes)}"
         draft.tell("job.let_go", f"{text}: {why}", once=f"letgo:{job.id}:{mem.restarts}", job=job.id)
 
 
@@ -95,7 +95,7 @@ def _tell_slow(job: Job, draft: Draft) -> None:
             draft.wake(since + at)
         elif text := slow_nodes(job, draft):
             once = f"slow:{job.id}:{draft.jobs[job.id].restarts}:{level.value}"
-            draft.tell("job.cleans_up", f"job {job.id}: {text}", once=once, level=level, job=job.id)
+            draft.tell("job.cleans_up", f"job {job.shown_id}: {text}", once=once, level=level, job=job.id)
 
 
 def slow_nodes(job: Job, draft: Draft) -> str:

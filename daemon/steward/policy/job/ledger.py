@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 
 from steward.model.case import Case, CaseStep
 from steward.model.elastic import SizeChange
@@ -58,7 +59,8 @@ def _brought_up_to_date(before: tuple[Run, ...], mem: JobMemory, job: Job | None
         runs[-1] = _with_late_decision(runs[-1], mem)
     if job is not None and (job.is_active or _came_and_went(job, runs)) and _is_new(job, runs):
         runs = _with_last_updated(_with_new_run(runs, mem, job, draft), mem, job, draft)
-    return tuple(_with_repairs(run, draft) for run in _with_work_done_again(runs)[-RUNS_KEPT:])
+    found = _with_work_done_again(runs)[-RUNS_KEPT:]
+    return tuple(_with_repairs(run, next, draft) for run, next in zip_longest(found, found[1:]))
 
 
 def _with_work_done_again(runs: list[Run]) -> list[Run]:
@@ -295,11 +297,12 @@ def _with_ending(run: Run, attempt: Attempt | None, at: float, ending: Ending) -
     )
 
 
-def _with_repairs(run: Run, draft: Draft) -> Run:
+def _with_repairs(run: Run, follower: Run | None, draft: Draft) -> Run:
     """Return the run with the times of its culprits' repairs, which may begin after the decision."""
     if run.decided is None or run.marked is not None or not run.was_hit:
         return run
-    cases = [case for node in sorted(run.culprits) for case in draft.cases.of(node) if _explains(case, run)]
+    known = (case for node in sorted(run.culprits) for case in draft.cases.of(node))
+    cases = [case for case in known if _explains(case, run, follower)]
     if not cases and run.detected is not None:
         return run
     faults = [case.fault_at for case in cases if case.fault_at is not None]
@@ -315,8 +318,10 @@ def _with_repairs(run: Run, draft: Draft) -> Run:
     )
 
 
-def _explains(case: Case, run: Run) -> bool:
+def _explains(case: Case, run: Run, follower: Run | None) -> bool:
     """Return whether the repair is near enough in time to explain the decision on the run."""
+    if follower is not None and case.fault_at is not None and case.fault_at >= follower.started:
+        return False
     began = case.fault_at if case.fault_at is not None else case.opened
     decided = run.decided if run.decided is not None else began
     over = case.closed is not None and case.closed < run.started

@@ -73,7 +73,7 @@ def _is_held_by_person(job: Job, draft: Draft) -> bool:
     """Return whether a person holds the job, and say so once."""
     if not job.is_held:
         return False
-    text = f"job {job.id} {hold_text(job, draft)}: it stays where it is until it is released"
+    text = f"job {job.shown_id} {hold_text(job, draft)}: it stays where it is until it is released"
     draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
     return True
 
@@ -92,7 +92,7 @@ def _leave_alone(job: Job, mem: JobMemory, draft: Draft) -> None:
     # note a nudge: requests to Slurm are forgotten after a day, and the job may start in a week
     if not mem.last_nudge:
         draft.jobs[job.id] = replace(mem, last_nudge=draft.now)
-    text = f"job {job.id} {BEGINS_LATER}: it is left alone until then"
+    text = f"job {job.shown_id} {BEGINS_LATER}: it is left alone until then"
     draft.tell("job.begins_later", text, once=f"later:{job.id}:{job.restarts}:{job.eligible}", job=job.id)
 
 
@@ -150,7 +150,7 @@ def _delay_in_slurm(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
         text=f"it was resumed {times(mem.resumes)}: it waits before the next run",
         evidence=(f"not before {at - draft.now:.0f} s from now",),
     )
-    draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
+    draft.tell("job.backoff", f"job {job.shown_id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
     key = _defer_key(job)
     # a held job needs no delay
     if job.is_held_by_slurm:

@@ -150,7 +150,8 @@ def _remember(
         nodes=frozenset() if job.is_active else ran_on,
     )
     how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
-    what = f"job {id} is resumed" if job.is_batch else f"steps of job {id} run again inside its allocation"
+    named = f"job {job.shown_id}"
+    what = f"{named} is resumed" if job.is_batch else f"steps of {named} run again inside its allocation"
     draft.tell("job.opted_in", f"{what} if a node fails ({how})", job=id)
 
 

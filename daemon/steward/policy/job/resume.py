@@ -106,7 +106,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     elif mem.nodes:
         draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, resumes=mem.resumes + unseen)
         if unseen:
-            text = f"job {job.id} was started again {times(unseen)} while the head did not look"
+            text = f"job {job.shown_id} was started again {times(unseen)} while the head did not look"
             text += ": each counts as a resume"
             draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
 
@@ -124,7 +124,7 @@ def _has_not_begun(job: Job, draft: Draft) -> bool:
 def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
     """Leave the job to Slurm's own delay, and return its memory."""
     mem = draft.jobs[job.id] = replace(draft.jobs[job.id], unbegun=True)
-    text = f"job {job.id} {UNBEGUN}: it is left to Slurm's own delay"
+    text = f"job {job.shown_id} {UNBEGUN}: it is left to Slurm's own delay"
     draft.tell("job.unbegun", text, once=f"unbegun:{job.id}:{mem.restarts}", level=Level.WARNING, job=job.id)
     return mem
 
@@ -217,7 +217,7 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
     ruling = decide(failure_without_ask(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
     if ruling.decision is Decision.STOP:
         keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
-        text = f"job {job.id} runs without its script since {host} died; {ruling.why.text}: cancel it"
+        text = f"job {job.shown_id} runs without its script since {host} died; {ruling.why.text}: cancel it"
         draft.tell("job.budget", text, once=f"script:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
     else:
         requeue_by(job, f"script:{mem.restarts}", ruling, draft)
@@ -226,7 +226,7 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
 def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
     """Return the memory of a job that runs again, and say so."""
     took = draft.now - mem.pending_from if mem.pending_from is not None else 0.0
-    draft.tell("job.resumed", f"job {job.id} runs again after {took:.1f} s on {fold(job.nodes)}", job=job.id)
+    draft.tell("job.resumed", f"job {job.shown_id} runs again after {took:.1f} s on {fold(job.nodes)}", job=job.id)
     attempts = mem.attempts
     if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
         attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
@@ -254,7 +254,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     else:
         _blame_for_requeue(job, mem, draft)
         draft.jobs[job.id] = replace(draft.jobs[job.id], pending_from=draft.now)
-    draft.tell("job.requeued", f"job {job.id} is back in the queue (restart {job.restarts})", job=job.id)
+    draft.tell("job.requeued", f"job {job.shown_id} is back in the queue (restart {job.restarts})", job=job.id)
 
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
@@ -267,7 +267,7 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     ruling = decide(failure)
     keep_ruling(job.id, slurms_requeue(mem), ruling, draft, slurm_did=True)
     if ruling.decision is Decision.STOP:
-        text = f"job {job.id} was requeued by Slurm and is left to it: {ruling.why.text}"
+        text = f"job {job.shown_id} was requeued by Slurm and is left to it: {ruling.why.text}"
         draft.tell("job.budget", text, once=f"budget:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
 
 
@@ -344,7 +344,7 @@ def _note_end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> 
     mem = draft.jobs[id]
     if mem.ended is None:
         draft.jobs[id] = replace(mem, ended=draft.now, end_text=text, pending_from=None)
-        draft.tell("job.ended", f"job {id}: {text}", level=level, job=id)
+        draft.tell("job.ended", f"job {draft.shown_id(id)}: {text}", level=level, job=id)
 
 
 def waits_for_parts(job: Job, draft: Draft) -> bool:
@@ -356,7 +356,7 @@ def waits_for_parts(job: Job, draft: Draft) -> bool:
     elif left := [part for part in parts if part.is_left_over and not _has_begun_anew(part, draft.jobs[job.id])]:
         ids = ", ".join(str(part.id) for part in left)
         why = Why(rule="resume.parts", text="its parts begin together", evidence=(f"left over of the last run: {ids}",))
-        text = f"job {job.id}: {why}: all go back into the queue"
+        text = f"job {job.shown_id}: {why}: all go back into the queue"
         draft.tell("job.parts", text, once=f"parts:{job.id}:{job.restarts}", job=job.id)
         wish_requeue(job, why, draft)
     else:

@@ -40,7 +40,7 @@ def keep_ruling(
     is_left = slurm_did and ruling.decision is Decision.STOP
     did = "left to Slurm, which had put it back into the queue" if is_left else ruling.decision.value
     what = what_failed(step, failed_at)
-    text = f"job {id}: {did}{f' ({what} failed)' if what else ''}: {ruling.why}"
+    text = f"job {draft.shown_id(id)}: {did}{f' ({what} failed)' if what else ''}: {ruling.why}"
     draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
     if mem is None or mem.attempt_for(decided_for) is not None:
         return

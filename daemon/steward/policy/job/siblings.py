@@ -54,7 +54,7 @@ def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
     why = Why(rule="array.slot", text=text, evidence=("it lost its place to a fault",))
     action = DelayTasks(key=_key(job.id, mem.restarts), why=why, job=job.id, array=array, delay_s=DELAY_S)
     if draft.wish(action, AGAIN_S, first=True):
-        draft.tell("job.array_slot", f"job {job.id}: {text}", once=f"slot:{job.id}:{mem.restarts}", job=job.id)
+        draft.tell("job.array_slot", f"job {job.shown_id}: {text}", once=f"slot:{job.id}:{mem.restarts}", job=job.id)
 
 
 def _end_delay(job: Job, array: JobId, draft: Draft) -> None:

@@ -162,7 +162,7 @@ def _note_why_it_stays(
             f"sacctmgr modify user where name={','.join(sorted(fixed))[:200]} account={quota.team} set defaultqos=-1"
         )
         texts.append(f"users have one of its QOS as their own default: {remedy}")
-    runs = [str(job.id) for job in sorted(in_it, key=lambda job: job.id) if not job.is_pending]
+    runs = [job.shown_id for job in sorted(in_it, key=lambda job: job.id) if not job.is_pending]
     # a job that this picture shows may be what an earlier deletion was refused for
     trouble = "; ".join(texts) or ("" if runs else refused)
     more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""

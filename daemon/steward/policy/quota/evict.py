@@ -63,8 +63,8 @@ def _adopt_slurms_victims(draft: Draft) -> None:
         _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
-            f"is evicted for job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
-            f"had borrowed; Slurm chose it, and {_fate(job, draft)}"
+            f"is evicted for job {draft.shown_id(JobId(eviction.to_job))} of team {eviction.to_team}, whose quota "
+            f"covers it, with what {team} had borrowed; Slurm chose it, and {_fate(job, draft)}"
         )
         draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
 
@@ -102,7 +102,7 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         _conclude(id, memory, eviction, job, draft)
     elif is_refused(job, draft):
         _forget(id, memory, draft)
-        text = f"job {id} keeps what it has: Slurm does not put it back into the queue"
+        text = f"job {job.shown_id} keeps what it has: Slurm does not put it back into the queue"
         draft.tell("quota.refused", text, once=f"quota-refused:{id}:{job.restarts}", level=Level.WARNING, job=id)
     elif eviction.due is None and job.preempted is None and not _is_waited_for(eviction, draft):
         _call_off(job, memory, eviction, draft)
@@ -135,7 +135,8 @@ def _evict_in_place_of_slurm(
         return
     since = draft.now if job.preempted is None else job.preempted  # a preempted job had its grace time
     late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
-    text = f"job {id}: Slurm made no room for job {eviction.to_job} in {_patience(draft):.0f} s: we do"
+    owners = draft.shown_id(JobId(eviction.to_job))
+    text = f"job {job.shown_id}: Slurm made no room for job {owners} in {_patience(draft):.0f} s: we do"
     draft.tell("quota.late", text, job=id)
     _replace_last(id, memory, late, draft)
     _announce(job, late, draft)
@@ -217,7 +218,7 @@ def _conclude(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, 
     if job is not None and job.restarts == eviction.restart and (end := _end_in_words(job, draft)):
         text = f"{text.rpartition('; ')[0]}; {end}, and is not run again"
     _replace_last(id, memory, replace(eviction, over=draft.now, text=text), draft)
-    told = f"job {id} {text.replace('is evicted', 'was evicted', 1)}"
+    told = f"job {draft.shown_id(id)} {text.replace('is evicted', 'was evicted', 1)}"
     draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}", job=id)
 
 
@@ -299,7 +300,7 @@ def _announce(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Write the event of an eviction, once, when its grace time begins."""
     text, _, end = eviction.text.rpartition("; ")
     grace = f"in {draft.want.quota.grace_s:.0f} s " if draft.want.quota.grace_s else ""
-    told = f"job {job.id} {text.replace('is evicted', 'is to be evicted', 1)}; {grace}{end}"
+    told = f"job {job.shown_id} {text.replace('is evicted', 'is to be evicted', 1)}; {grace}{end}"
     draft.tell("quota.evicting", told, once=_announced_key(job, eviction), job=job.id)
 
 
@@ -314,7 +315,7 @@ def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> N
     if _announced_key(job, eviction) in draft.noted:
         is_waited_for = _is_waited_for(eviction, draft)
         why = "could not start on what it would leave" if is_waited_for else "does not wait any more"
-        text = f"job {job.id} is not to be evicted any more: job {eviction.to_job} {why}"
+        text = f"job {job.shown_id} is not to be evicted any more: job {draft.shown_id(JobId(eviction.to_job))} {why}"
         draft.tell("quota.called_off", text, job=job.id)
 
 
@@ -322,7 +323,7 @@ def _signal_or_end(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Send the job its checkpoint signal; end the job instead if its grace time is over."""
     if eviction.due is not None and eviction.due > draft.now:
         key = _signal_key(job.id, eviction)
-        draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))
+        draft.wish(SignalJob(key=key, why=_why(eviction, draft), job=job.id, signal=_signal(job, draft)))
         draft.wake(min(eviction.due, draft.now + SOON_S))  # scancel reaches a job again when it is back in the queue
     else:
         _end(job, eviction, draft)
@@ -336,12 +337,12 @@ def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
         _requeue(job, eviction, draft, requeue_key(job))
         return
     key = Key(f"quota:cancel:{job.id}:{eviction.restart}")
-    draft.wish(CancelJob(key=key, why=_why(eviction), job=job.id, restart=eviction.restart), RETRY_S)
+    draft.wish(CancelJob(key=key, why=_why(eviction, draft), job=job.id, restart=eviction.restart), RETRY_S)
 
 
 def _requeue(job: Job, eviction: Eviction, draft: Draft, key: Key, *, told_at: float | None = None) -> None:
     """Ask for the requeue of the evicted job."""
-    why = _why(eviction)
+    why = _why(eviction, draft)
     action = RequeueJob(key=key, why=why, job=job.id, restart=eviction.restart, exclude=job.excluded, told_at=told_at)
     draft.wish(action, RETRY_S)
 
@@ -371,9 +372,9 @@ def _is_old(memory: QuotaJob, now: float) -> bool:
     return not memory.evictions or now >= (memory.evictions[-1].over or 0.0) + _DAY_S
 
 
-def _why(eviction: Eviction) -> Why:
+def _why(eviction: Eviction, draft: Draft) -> Why:
     """Return the reason for the actions of an eviction."""
-    evidence = f"job {eviction.to_job} of team {eviction.to_team} waits for what it has"
+    evidence = f"job {draft.shown_id(JobId(eviction.to_job))} of team {eviction.to_team} waits for what it has"
     return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}", evidence=(evidence,))
 
 
@@ -381,7 +382,7 @@ def _text(each: Yielding, job: Job, draft: Draft) -> str:
     """Return the text for the job's owner, to follow `job 7 `: for which job, why, by which shares, what is next."""
     team, to = each.unit.team, each.to
     because = _because(each.cause, team, _lacked(each))
-    return f"is evicted for job {to.id} of team {to.team}{because}{_shares(each)}; {_fate(job, draft)}"
+    return f"is evicted for job {draft.shown_id(to.id)} of team {to.team}{because}{_shares(each)}; {_fate(job, draft)}"
 
 
 def _lacked(each: Yielding) -> str:

@@ -78,7 +78,7 @@ def _mark(unit: Unit, priority: int, draft: Draft) -> int:
         if job.priority == memory.marked and not memory.mark_seen:
             draft.quota_jobs[unit.id] = replace(memory, mark_seen=True)
         if _is_a_persons(job, memory):
-            text = f"job {job.id}: its priority was set to {job.priority} by hand, and it stays"
+            text = f"job {job.shown_id}: its priority was set to {job.priority} by hand, and it stays"
             once = f"quota-priority:{job.id}:{job.restarts}:{job.priority}"
             draft.tell("quota.by_hand", text, once=once, level=Level.WARNING, job=job.id)
             return 0

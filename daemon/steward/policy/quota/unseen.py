@@ -80,8 +80,8 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     # Slurm shows the time of the requeue as a requeued job's time of submission
     at = job.submitted or draft.now
     text = (
-        f"is evicted for job {to.id} of team {owner}, whose quota covers it, with what {team} had borrowed; Slurm made "
-        "the room at once, and it is put back into the queue"
+        f"is evicted for job {to.shown_id} of team {owner}, whose quota covers it, with what {team} had borrowed; "
+        "Slurm made the room at once, and it is put back into the queue"
     )
     over = Eviction(
         at=at, restart=job.restarts - 1, cause=Reclaimed.RECLAIM, to_team=owner, to_job=to.id, text=text, over=at
@@ -89,7 +89,7 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     draft.quota_jobs.add_eviction(job.id, team, over)
     draft.tell(
         "quota.evicted",
-        f"job {job.id} {text.replace('is evicted', 'was evicted', 1)}",
+        f"job {job.shown_id} {text.replace('is evicted', 'was evicted', 1)}",
         once=f"evicted:{job.id}:{over.restart}",
         job=job.id,
     )

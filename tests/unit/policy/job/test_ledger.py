@@ -14,6 +14,7 @@ from steward.policy.job.ledger import PAUSES_KEPT
 from steward.views.report import Window as ReportWindow
 from steward.views.report import job_ledgers
 from tests.builders.picture import Picture, a_cluster, n, names
+from tests.unit.policy.job.test_other_users import others_fail_on
 
 J7 = JobId(7)
 
@@ -201,6 +202,19 @@ def test_a_retry_and_the_requeue_after_it_for_one_fault_are_one_resume_in_the_re
     assert [run.ending for run in found] == [Ending.RETRIED, Ending.REQUEUED]
     (report,) = job_ledgers(found, ReportWindow(until=back.now), back.now)
     assert report.resumes == back.memory.jobs[J7].resumes == 1
+
+
+def test_a_fault_that_comes_after_the_next_run_began_is_not_why_the_run_before_was_requeued() -> None:
+    """The node was blamed because other users' jobs failed on it; its GPU fell off the bus later."""
+    failed = others_fail_on("n2", 2001, 2002, picture=running().ask(AskKind.BATCH, status=1 << 8).then(0.1))
+    decided = failed.checked("n1", "n2", "n3").then(20)
+    back = again(requeued(decided.see(asks=())).then(1.0), first=1)
+    (before, _) = runs(back)
+    assert (before.decision, before.culprits, before.fault) == (Decision.REQUEUE, names("n2"), None)
+    later = back.then(60.0).failing("n2", Severity.FATAL).then(0.5).marked("n2").then(1.0)
+    assert later.memory.cases
+    (before, _) = runs(later)
+    assert (before.fault, before.cases, before.cause) == (None, (), "")
 
 
 def test_a_requeue_that_a_person_asked_for_is_no_resume() -> None:

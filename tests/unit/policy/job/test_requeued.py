@@ -187,3 +187,12 @@ def test_a_first_run_that_failed_between_two_looks_is_looked_into() -> None:
     assert gone.memory.jobs[J].resumes == 1
     old = never_seen_running(lost, nodes=names("n1", "n2"), started=T0 - 9000, **{**ended, "ended": T0 - 8000})
     assert old.then().memory.jobs == {}
+
+
+def test_what_happens_to_a_task_of_an_array_is_told_with_its_name_in_squeue() -> None:
+    task = a_cluster().job(9, array_job_id=J, array_task=2).opted_in(9)
+    lost = task.then().lost("n2").then().marked("n2").requeued(9)
+    texts = [event.text for each in (task, lost) for event in each.plan().events if event.job == 9]
+    assert any(text.startswith("job 7_2 is resumed if a node fails") for text in texts), texts
+    assert "job 7_2 is back in the queue (restart 1)" in texts
+    assert not [text for text in texts if "job 9" in text]

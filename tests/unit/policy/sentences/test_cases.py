@@ -11,6 +11,7 @@ from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase
+from steward.model.observed import Freshness
 from steward.model.setting_types import RepairMode
 from steward.model.witness import Witness
 from steward.policy.controls import pause
@@ -24,6 +25,10 @@ from tests.unit.policy.guards import test_approval as approval
 from tests.unit.policy.guards import test_ladder as ladder
 from tests.unit.policy.sentences.test_nodes import at_step, degraded, findings, orphan, out, reported, said
 from tests.unit.policy.views import test_node_verdict as verdict
+
+
+def unread(picture: Picture) -> Picture:
+    return picture.see(slurm=Freshness.OLD)
 
 
 def held(**fields: Any) -> Picture:
@@ -121,7 +126,7 @@ CASES: list[Row] = [
     (
         ", at the latest in ",
         lambda: at_step(CaseStep.PROVISION, repair.launched(repair.launching())),
-        lambda: held(),
+        lambda: unread(at_step(CaseStep.PROVISION, repair.launched(repair.launching()))),
     ),
     (
         "n2 was lost and is heard again, but does not serve: its check disk fails: / is full.",
@@ -138,7 +143,7 @@ CASES: list[Row] = [
         lambda: approval.approved(approval.asking()),
         lambda: approval.asking(),
     ),
-    ("The provider refused 2 times; next try in ", lambda: refused(2), lambda: refused(0)),
+    ("The provider refused 2 times; next try in ", lambda: refused(2), lambda: unread(refused(2))),
     ("the provider is asked again in 10 min (refused 2 times)", lambda: refused(2), lambda: refused(0)),
     ("replaced now; then its agent is awaited", lambda: repair.launching(), lambda: refused(1)),
     (
@@ -211,7 +216,14 @@ CASES: list[Row] = [
         lambda: repair.launching(),
     ),
     ("Next: a case is about to be opened", lambda: degraded(), lambda: reported()),
-    ("A case is about to be opened.", lambda: degraded(), lambda: reported()),
+    ("A case is about to be opened.", lambda: degraded(), lambda: unread(degraded())),
+    ("A case is opened when Slurm can be read again.", lambda: unread(degraded()), lambda: degraded()),
+    (
+        "Next: nothing while Slurm cannot be read; then: a case is about to be opened.",
+        lambda: unread(degraded()),
+        lambda: unread(reported()),
+    ),
+    (": Slurm cannot be read.", lambda: unread(verifying()), lambda: verifying()),
     (
         "Nothing is done about it: actions are paused.",
         lambda: paused(degraded()),

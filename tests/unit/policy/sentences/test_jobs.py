@@ -366,6 +366,16 @@ OPTING: list[Row] = [
         lambda: a_run().see(slurm=Freshness.OLD),
         a_run,
     ),
+    (
+        "Its run ended FAILED, and no fault explains that so far: one found within 5 min brings it back.",
+        lambda: ended(state=JobState.FAILED).then(1.0),
+        lambda: ended(state=JobState.FAILED).then(1.0).see(slurm=Freshness.OLD),
+    ),
+    (
+        "Its run ended FAILED, and no fault explains that so far: none can be looked for now.",
+        lambda: ended(state=JobState.FAILED).then(1.0).see(slurm=Freshness.OLD),
+        lambda: ended(state=JobState.FAILED).then(1.0),
+    ),
     ("Job 7: Slurm does not know it any more.", a_cluster, a_run),
     ("job 7: Slurm does not know it any more", lambda: a_run().see(jobs={}), a_run),
     ("The job asked to be resumed (--auto-resume=1)", a_run, lambda: by_default()),
@@ -774,6 +784,11 @@ QUEUE: list[Row] = [
     ("; it is left to Slurm.", lambda: out_of_resumes(), lambda: in_queue()),
     ("after so many resumes it is hurried on only in ", lambda: second_resume(), lambda: in_queue()),
     ("not nudged yet", lambda: a_run().requeued(), lambda: in_queue().then(5)),
+    (
+        "it is not hurried on while Slurm cannot be read.",
+        lambda: in_queue().then(0.5).see(slurm=Freshness.OLD),
+        lambda: in_queue().then(0.5),
+    ),
     ("nudged once", lambda: in_queue().then(0.5), lambda: a_run().requeued()),
     ("it was requeued", lambda: a_run().requeued().then(1.1), lambda: in_queue()),
     ("it was resumed 2 times: it waits before the next run", lambda: second_resume(), lambda: in_queue()),
