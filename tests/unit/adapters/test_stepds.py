@@ -17,7 +17,8 @@ from steward.adapters.node.stepds import Stepds
 from steward.model.ids import JobId
 from tests.fakes.until import FACT_S, until
 
-JOB, OTHER = JobId(4242), JobId(424)
+JOB = JobId(1_000_000 + os.getpid())  # two processes that test at once do not see each other's
+OTHER = JobId(JOB // 10)  # begins with the same digits
 WAITS = "read forever"
 """A shell that waits for ever and has no child."""
 
@@ -129,9 +130,9 @@ def test_an_orphan_of_the_job_keeps_all_its_slurmstepds(node: Node) -> None:
 
 def test_a_task_is_also_known_by_its_cgroup() -> None:
     cgroups = b"9:name=systemd:/system.slice\n0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0\n"
-    assert job_of_cgroups(cgroups) == JOB
-    assert job_of_cgroups(b"4:freezer:/slurm/uid_1000/job_4242\n") == JOB
-    assert job_of_cgroups(b"9:cpu:/user.slice/user-9.slice/job_4243\n4:freezer:/slurm/job_4242\n") == JOB
+    assert job_of_cgroups(cgroups) == 4242
+    assert job_of_cgroups(b"4:freezer:/slurm/uid_1000/job_4242\n") == 4242
+    assert job_of_cgroups(b"9:cpu:/user.slice/user-9.slice/job_4243\n4:freezer:/slurm/job_4242\n") == 4242
 
 
 def test_a_cgroup_that_a_user_made_belongs_to_no_job() -> None:
@@ -139,7 +140,7 @@ def test_a_cgroup_that_a_user_made_belongs_to_no_job() -> None:
     assert job_of_cgroups(b"0::/user.slice/user-9.slice/user@9.service/job_4242/step_0\n") is None
 
 
-@pytest.mark.parametrize("title", [stepd(OTHER), stepd(JobId(42420)), "slurmstepd: 4242.0", f"x {stepd()}"])
+@pytest.mark.parametrize("title", [stepd(OTHER), stepd(JobId(JOB * 10)), f"slurmstepd: {JOB}.0", f"x {stepd()}"])
 def test_a_slurmstepd_of_another_job_is_left_alone(node: Node, title: str) -> None:
     node.start(title)
     assert node.end() == []
@@ -176,7 +177,10 @@ def test_a_node_without_a_slurm_conf_of_its_own_has_one_cluster(node: Node, tmp_
     assert node.end() == ["0"]
 
 
-PMIX = ("tmp/spmix_appdir_{uid}_4242.0", "spool/pmix.4242.0", "spool/stepd.slurm.pmix.4242.0")
+PMIX = tuple(
+    text.replace("JOB", f"{JOB}")
+    for text in ("tmp/spmix_appdir_{uid}_JOB.0", "spool/pmix.JOB.0", "spool/stepd.slurm.pmix.JOB.0")
+)
 # Told to end, each of them
 
 
@@ -220,7 +224,7 @@ def test_what_a_killed_slurmstepd_left_is_put_out_of_the_way_of_its_steps_next_o
     node.start(stepd())  # the one that asks
     assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + FACT_S) == tuple(left)
     assert [path for path in left if path.exists()] == []
-    assert len(list(node.folder.glob("*/*4242.0.left.*"))) == 3, "and nothing is removed"
+    assert len(list(node.folder.glob(f"*/*{JOB}.0.left.*"))) == 3, "and nothing is removed"
     assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + FACT_S) == ()
 
 
