@@ -1,5 +1,6 @@
 """A case: one node's repair from suspicion to return, with the remedies tried on its hardware."""
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -148,6 +149,20 @@ class Case:
     def is_open(self) -> bool:
         """Return whether the case is not closed."""
         return self.step is not CaseStep.CLOSED
+
+
+_ID = re.compile(r"c[0-9]{1,12}-([0-9a-f]{1,12})")
+
+
+def new_case_id(number: int, at: float) -> CaseId:
+    """Return the id of a case that is opened at this time (Unix s); a store that begins anew counts from 1 again."""
+    return CaseId(f"c{number}-{int(at):x}")
+
+
+def time_in_case_id(id: str) -> float | None:
+    """Return when the case with this id was opened (Unix s); None if this is no id of a case."""
+    found = _ID.fullmatch(id)
+    return None if found is None else float(int(found[1], 16))
 
 
 # The history of a piece of hardware, for the ladder's budgets and the lemon score.

@@ -6,10 +6,10 @@ A sign of trouble without proof opens no case: a deep check at the node's next i
 from dataclasses import replace
 from types import MappingProxyType
 
-from steward.model.case import Case, CaseStep, Trigger
+from steward.model.case import Case, CaseStep, Trigger, new_case_id
 from steward.model.events import Level
 from steward.model.health import Advice, Severity
-from steward.model.ids import CaseId, NodeName
+from steward.model.ids import NodeName
 from steward.model.memory import Stands
 from steward.model.node import Node
 from steward.model.why import Why
@@ -20,6 +20,7 @@ from steward.policy.facts.by_person import why_not_repairable
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.gone import is_withheld, why_gone
 from steward.policy.facts.incidents import in_incident, is_scout
+from steward.policy.facts.lost_case import fault_of_lost_case
 from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
@@ -65,7 +66,7 @@ def open_cases(draft: Draft) -> None:
 
 def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
     """Return nodes with any sign of trouble, sorted by name."""
-    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
+    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS, Trait.MARKED))
     names = failed.union(out, monitored_but_unheard(draft), draft.overview.finding)
     return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
@@ -144,7 +145,7 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
     fault = _own_fault(node, draft)
     if fault is not None:
         return with_reason(fault, node, draft)
-    return reason_fault(node, draft) or launch_fault(node, draft)
+    return reason_fault(node, draft) or launch_fault(node, draft) or fault_of_lost_case(node, draft)
 
 
 def _own_fault(node: Node, draft: Draft) -> Fault | None:
@@ -255,7 +256,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     """Open the repair of a node that has no open case, and remember it."""
     _note_users(node, draft)
     case = Case(
-        id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
+        id=new_case_id(draft.next_case, draft.now),
         node=node.name,
         trigger=fault.trigger,
         check=mark_word(fault.check),
