@@ -74,7 +74,8 @@ class Case:
     (`Action:Replace`), or Slurm's own, in place of Steward's mark. `stand_in` is the spare that serves in place of a
     node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/facts/gone.py).
     `marking` is the history of the mark in Slurm (policy/facts/forgotten.py). `asked` and `approved`: when the repair
-    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`).
+    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`). `users` had jobs on the node that
+    had just begun (policy/facts/one_user.py).
     """
 
     id: CaseId
@@ -109,6 +110,7 @@ class Case:
     asked: UnixTime | None = None
     approved: UnixTime | None = None
     approved_by: str = ""
+    users: frozenset[int] = frozenset()
 
     @property
     def token(self) -> str:

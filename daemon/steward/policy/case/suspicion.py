@@ -21,6 +21,7 @@ from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.gone import is_withheld, why_gone
 from steward.policy.facts.incidents import in_incident, is_scout
 from steward.policy.facts.lost_case import fault_of_lost_case
+from steward.policy.facts.one_user import users_with_little_work
 from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
@@ -40,7 +41,7 @@ from steward.policy.facts.verdict import (
     worst_finding,
 )
 from steward.policy.guards.breaker import admit, holding, tripped
-from steward.policy.guards.ladder import first_rung, identity, on_probation
+from steward.policy.guards.ladder import bounded_for_one_user, first_rung, identity, on_probation
 from steward.policy.traits import Trait, in_maintenance
 
 
@@ -272,9 +273,10 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         hardware=identity(fault.hardware, node.name, draft),
         fault_at=fault.at,
         detected=draft.now,
+        users=users_with_little_work(node.name, draft),
     )
     draft.next_case += 1
-    known = replace(case, old_instance=old_instance(case, draft))
+    known = bounded_for_one_user(replace(case, old_instance=old_instance(case, draft)), draft)
     return draft.cases.keep(with_possible_rung(on_probation(known, draft), draft))
 
 
