@@ -328,9 +328,13 @@ def test_what_slurm_conf_newly_says_that_a_machine_has_costs_no_reboot_and_is_to
     assert "a person must look" in " ".join(events(picture, "node.slurm_reason"))
 
 
-def test_nor_does_the_check_that_compares_the_machine_with_it_and_both_sizes_are_named() -> None:
+def short_of_memory() -> Picture:
     changed = served().node("n2", memory_mb=9000).then(5.0)
-    found = changed.failing("n2", Severity.DEGRADED, check="memory", event=False, text="7900 MB")
+    return changed.failing("n2", Severity.DEGRADED, check="memory", event=False, text="7900 MB")
+
+
+def test_nor_does_the_check_that_compares_the_machine_with_it_and_both_sizes_are_named() -> None:
+    found = short_of_memory()
     assert (action_types(found.plan()), cases(found.then())) == ([], [])
     (text,) = events(found, "case.withheld")
     assert "RealMemory=9000" in text

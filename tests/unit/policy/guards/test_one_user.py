@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from steward.model.action import RebootInstance
-from steward.model.case import Case, CaseStep
+from steward.model.case import Case, CaseStep, Remedy
 from steward.model.health import Advice, Incarnation
-from steward.model.ids import BootId, InstanceId
+from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.node import NodeBase
 from steward.policy.facts.one_user import LITTLE_S, MOST_MACHINES, WITHIN_S
 from tests.builders.picture import USER, Picture, a_cluster, action_types, n
@@ -48,11 +48,17 @@ def test_the_first_machines_that_break_are_replaced() -> None:
 
 
 def test_one_more_that_breaks_in_the_same_way_under_the_same_user_is_rebooted_and_told_why() -> None:
-    job = broke().job(99, on=(NEXT,), started=broke().now - 60.0).failing(NEXT)
-    assert case_of(job.then()).rung is Advice.REBOOT
-    (told,) = [event.text for event in job.plan().events if event.kind == "case.one_user"]
+    found = one_more()
+    assert case_of(found.then()).rung is Advice.REBOOT
+    (told,) = [event.text for event in found.plan().events if event.kind == "case.one_user"]
     assert f"{NEXT}: one user's jobs broke n[1-{MOST_MACHINES}] in the same way (kernel_log)" in told
-    assert "case.one_user" not in [event.kind for event in job.then(1.0).plan().events]
+    assert "case.one_user" not in [event.kind for event in found.then(1.0).plan().events]
+
+
+def one_more(user: int = USER) -> Picture:
+    """A job of the user has just begun on the next node, and its fault is found now."""
+    picture = broke()
+    return picture.job(99, on=(NEXT,), user_id=user, started=picture.now - 60.0).failing(NEXT)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +116,25 @@ def test_a_machine_that_does_not_pass_after_its_reboot_is_replaced() -> None:
     rebooting = late.wait(late.want.repair.budgets.reboot_timeout_s + 30.0)
     case = case_of(rebooting)
     assert (case.rung, case.step) == (Advice.REPLACE, CaseStep.LAUNCH)
+
+
+def often(user: int = USER) -> Picture:
+    """The machine of the next one was rebooted as often as may be today, for faults that were found under his jobs."""
+    found = one_more(user).then()
+    made = tuple(
+        Remedy(at=found.now - 60.0, rung=Advice.REBOOT, node=n(NEXT), instance=None, case=case, check="kernel_log")
+        for case in (CaseId(f"c9{number}-1") for number in range(found.want.repair.budgets.reboots_per_day))
+    )
+    known = {case_of(found).hardware: made}
+    return replace(found, memory=replace(found.memory, remedies=known)).marked(NEXT)
+
+
+def test_a_machine_that_was_rebooted_for_it_again_and_again_is_held_and_not_replaced() -> None:
+    held = often().then(1.0)
+    case = case_of(held)
+    assert case.step is CaseStep.HELD
+    assert "and this one again and again" in case.why.text
+    assert case_of(often(OTHER).then(1.0)).step is CaseStep.LAUNCH
 
 
 def test_where_no_machine_can_be_rebooted_it_is_replaced_as_ever() -> None:
