@@ -7,7 +7,7 @@ from tests.chaos import mutants
 from tests.chaos.operations import Operation, story
 from tests.chaos.random_run import LENGTH, broken_by, shortest
 
-N2 = NodeName("n2")
+N2, N6 = NodeName("n2"), NodeName("n6")
 
 
 @pytest.mark.long
@@ -36,3 +36,14 @@ def test_a_broken_head_is_found_out_and_the_story_shrunk_to_what_it_takes() -> N
     assert broken_by(told) == []
     assert fails(told)
     assert len(shortest(told, fails)) == 1
+
+
+def test_a_node_whose_repair_was_lost_with_the_store_serves_again() -> None:
+    """The file is damaged while nothing can be written, and then the head is killed: nobody remembers the repair."""
+    lost = [
+        Operation(0.3, "degraded", N6),
+        Operation(4.0, "disk full", N6),
+        Operation(0.3, "store damaged", N6),
+        Operation(1.0, "stewardd away", N6),
+    ]
+    assert broken_by(lost) == []

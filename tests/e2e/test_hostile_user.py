@@ -4,9 +4,11 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 from steward_bed.faults import FaultKind
-from tests.e2e import hostile_user
+from tests.e2e import hostile_relay, hostile_user
+from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story, task_script
 
 USER = "nobody"
@@ -14,10 +16,11 @@ SECONDS = 9
 VICTIM = "n6"
 
 
-def _program(story: Story) -> list[str]:
+def _program(story: Story, module: ModuleType = hostile_user) -> list[str]:
     """A copy that the user can read, run by the system's Python."""
-    path = story.dir / "hostile_user.py"
-    shutil.copy(Path(hostile_user.__file__), path)
+    assert module.__file__ is not None
+    path = story.dir / Path(module.__file__).name
+    shutil.copy(module.__file__, path)
     path.chmod(0o755)
     return ["/usr/bin/python3", str(path)]
 
@@ -53,3 +56,41 @@ def test_one_user_takes_no_node_and_no_job_away_from_others(story: Story) -> Non
     assert len(about) < 30, about
     assert len(story.events("ask.foreign", since=began)) <= len(sockets)
     story.bed.run(["scancel", str(odd), str(named)])
+
+
+def test_a_users_script_in_its_coordinators_place_costs_the_agent_and_other_jobs_of_its_node_nothing(
+    story: Story,
+) -> None:
+    """It says NaN, lists that are too long together, and what nests too deeply, again and again. Beside it a node of
+    another user's job dies: the step runs again where it was asked for, by the agent that hears all this."""
+    began, task = time.time(), task_script(story)
+    story.dir.chmod(0o1777)
+    argv = " ".join([*_program(story, hostile_relay), str(story.dir)])
+    evil = story.submit(story.script("evil.sh", f"exec {argv}\n"), "-N1", "-wn1", "--elastic=3,grace=5", user=USER)
+    agent = agent_of(story.bed, "n1")
+    train = story.script("train.sh", f"srun -N2 -n2 bash {task}\n")
+    options = ("--auto-resume=1", "-N3", "-wn1,n2,n3", "--no-kill", "--ntasks-per-node=1")
+    job = story.submit(train, *options)
+    story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
+    kinds = sorted(hostile_relay.KINDS)
+    story.wait("the agent has heard each word", lambda: {*story.lines("said")} >= {*kinds}, 40.0)
+    seed = story.job(job).batch_host
+    assert seed == "n1"
+    story.hurt(FaultKind.KILL_NODE, next(node for node in nodes_of(story) if node != seed))
+    story.wait("both tasks run again", lambda: len(story.lines("started")) == 4, 30.0)
+    heard = len(story.lines("said"))
+    story.wait("the agent still listens to the script", lambda: len(story.lines("said")) > heard + len(kinds), 40.0)
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    assert story.job(job).restarts == 0, "its step ran again in place, by an answer that n1's agent carried"
+    assert agent_of(story.bed, "n1") == agent, "the agent has not ended"
+    assert "n1" not in story.silent_agents()
+    assert not [case for case in story.cases("n1", since=began) if case["marked"]]
+    assert story.job(evil).state == "RUNNING"
+    (story.dir / "over").touch()
+    story.wait_end(evil)
+
+
+def nodes_of(story: Story) -> list[str]:
+    """Where the tasks of the story run."""
+    return [line.split()[0].split(":")[1] for line in story.lines("started")]

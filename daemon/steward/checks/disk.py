@@ -17,7 +17,7 @@ PATHS = Names(
 USERS = Names(
     name="disk.users",
     text="Folders that users may fill, local scratch too. A full file system that holds one of them is only reported.",
-    default=("/tmp", "/var/tmp", "/dev/shm"),
+    default=("/tmp", "/var/tmp", "/dev/shm", "/run/steward/jobs"),
 )
 FULL = Threshold(
     name="disk.full_percent",

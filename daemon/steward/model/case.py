@@ -1,5 +1,6 @@
 """A case: one node's repair from suspicion to return, with the remedies tried on its hardware."""
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -73,7 +74,8 @@ class Case:
     (`Action:Replace`), or Slurm's own, in place of Steward's mark. `stand_in` is the spare that serves in place of a
     node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/facts/gone.py).
     `marking` is the history of the mark in Slurm (policy/facts/forgotten.py). `asked` and `approved`: when the repair
-    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`).
+    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`). `users` had jobs on the node that
+    had just begun (policy/facts/one_user.py).
     """
 
     id: CaseId
@@ -108,6 +110,7 @@ class Case:
     asked: UnixTime | None = None
     approved: UnixTime | None = None
     approved_by: str = ""
+    users: frozenset[int] = frozenset()
 
     @property
     def token(self) -> str:
@@ -148,6 +151,20 @@ class Case:
     def is_open(self) -> bool:
         """Return whether the case is not closed."""
         return self.step is not CaseStep.CLOSED
+
+
+_ID = re.compile(r"c[0-9]{1,12}-([0-9a-f]{1,12})")
+
+
+def new_case_id(number: int, at: float) -> CaseId:
+    """Return the id of a case that is opened at this time (Unix s); a store that begins anew counts from 1 again."""
+    return CaseId(f"c{number}-{int(at):x}")
+
+
+def time_in_case_id(id: str) -> float | None:
+    """Return when the case with this id was opened (Unix s); None if this is no id of a case."""
+    found = _ID.fullmatch(id)
+    return None if found is None else float(int(found[1], 16))
 
 
 # The history of a piece of hardware, for the ladder's budgets and the lemon score.

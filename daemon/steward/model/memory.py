@@ -12,6 +12,7 @@ from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation, Trial
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName, UnixTime
 from steward.model.ledger import Run
+from steward.model.node import Size
 from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
@@ -76,6 +77,15 @@ class Stands:
 
     check: str
     since: UnixTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A machine that was in full service, and what slurm.conf said that its node has when this slurmd registered."""
+
+    instance: InstanceId
+    size: Size = field(default_factory=Size)
+    slurmd_started: float | None = None
 
 
 NO_USER = -1
@@ -202,9 +212,9 @@ class Memory:
     """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
     mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> what happened to it, oldest first."""
-    served: Mapping[NodeName, InstanceId] = field(default_factory=_none)
-    """The instance with which each node was last in full service: fewer devices later on the same instance mean lost
-    hardware."""
+    served: Mapping[NodeName, Served] = field(default_factory=_none)
+    """The instance with which each node was last in full service, and its size in slurm.conf then: fewer devices later
+    on the same instance, and with the same size, mean lost hardware."""
     breakers_reset: UnixTime = 0.0
     """When a person last reset the breakers: nodes that were out of service before do not count."""
     breaker_resets: Mapping[str, UnixTime] = field(default_factory=_none)

@@ -1,5 +1,6 @@
 """A Slurm node, as read from Slurm."""
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -56,6 +57,21 @@ class Reason:
         return self.is_slurms_own and first_token(self.text) != _REGISTERED_ANEW
 
 
+_DETAILS = re.compile(r"\([^)]*\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What slurm.conf says that a node has; its GRES without the places that slurmd adds."""
+
+    cpus: int = 0
+    memory_mb: int = 0
+    gres: str = ""
+
+    def __str__(self) -> str:
+        return f"CPUs={self.cpus} RealMemory={self.memory_mb} Gres={self.gres or '(null)'}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One node. `flags` are Slurm's state flags in upper case, unknown ones included (`DRAIN`, `FAIL`, ...)."""
@@ -76,6 +92,11 @@ class Node:
     slurmd_started: float | None = None
     responding: bool = True
     extra: dict[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def size(self) -> Size:
+        """Return what slurm.conf says that the node has."""
+        return Size(cpus=self.cpus, memory_mb=self.memory_mb, gres=_DETAILS.sub("", self.gres))
 
     @property
     def slurmd(self) -> Address:

@@ -21,7 +21,7 @@ from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import Job
 from steward.model.ledger import Run
-from steward.model.memory import AskMemory, Breaker, HeadMemory, Incident, Memory, Stray
+from steward.model.memory import AskMemory, Breaker, HeadMemory, Incident, Memory, Served, Stray
 from steward.model.observed import Freshness, Observed
 from steward.model.partition import Gate
 from steward.model.plan import Plan, stops_last
@@ -94,7 +94,7 @@ class Draft:
     nodes: NodeBook
     remedies: Kept[str, tuple[Remedy, ...]]
     mishaps: Kept[str, tuple[Mishap, ...]]
-    served: Kept[NodeName, InstanceId]
+    served: Kept[NodeName, Served]
     breakers_reset: float
     breaker_resets: Mapping[str, float]
     trials: Kept[str, Trial]

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from steward.model.health import Incarnation
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.node import Node
+from steward.model.node import Node, Size
 from steward.model.observed import AgentView, Observed
 from steward.policy.traits import connected_incarnation, traits_of_agent, traits_of_job, traits_of_node
 
@@ -25,6 +25,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 _NO_TRAITS: frozenset[Hashable] = frozenset()
 _NO_KEYS: frozenset[Any] = frozenset()
+Registered = tuple[Size, float | None]
+"""A node's size in slurm.conf, and when its slurmd started."""
 _MOST_SHARED = 4096
 """Records with equal sets of traits share one object, for up to this many different sets."""
 
@@ -120,6 +122,10 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
     return changed, [key for key in before if key not in after]
 
 
+def _registered(node: Node) -> Registered:
+    return node.size, node.slurmd_started
+
+
 class FactCache:
     """The facts of the newest picture, kept from plan to plan and used by one thread.
 
@@ -128,7 +134,7 @@ class FactCache:
 
     def __init__(self) -> None:
         self._seen = Observed(at=0.0)
-        self._nodes: Index[NodeName, Node, None] = Index(traits_of_node)
+        self._nodes: Index[NodeName, Node, Registered] = Index(traits_of_node, _registered)
         self._agents: Index[NodeName, AgentView, Incarnation] = Index(traits_of_agent, connected_incarnation)
         self._jobs: Index[JobId, Job, None] = Index(traits_of_job)
         self._made: dict[Callable[..., object], tuple[tuple[object, ...], Any]] = {}
@@ -138,7 +144,7 @@ class FactCache:
         self._seen = seen
 
     @property
-    def nodes(self) -> Index[NodeName, Node, None]:
+    def nodes(self) -> Index[NodeName, Node, Registered]:
         self._nodes.follow(self._seen.nodes)
         return self._nodes
 

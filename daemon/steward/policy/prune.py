@@ -11,10 +11,10 @@ from steward.model.case import Case, Mishap, Remedy
 from steward.model.ids import JobId, Key
 from steward.model.resume import Bystander
 from steward.policy.draft import Draft
+from steward.policy.facts.lost_case import CASES_KEPT_S
 from steward.policy.groups.orphans import prune_strays
 from steward.policy.kept import Kept
 
-CASES_KEPT_S = 7 * 86400.0
 CASES_KEPT = 1000
 DAY_S = 86400.0
 WEEK_S = 7 * 86400.0

@@ -103,6 +103,7 @@ FILLED_BY_A_USER = {
     "/tmp of its own": {"/tmp": replace(a_disk(99), device=2)},
     "inodes of /tmp": {"/tmp": replace(a_disk(5, inodes_percent=99), device=2)},
     "/dev/shm": {"/": replace(a_disk(), device=1), "/dev/shm": replace(a_disk(), device=3, total=100, free=5)},
+    "folders of jobs": {"/run/steward/jobs": replace(a_disk(5, inodes_percent=100), device=4)},
     "/tmp on the root file system": {"/": FULL_ROOT, "/tmp": FULL_ROOT},
     "/var/tmp on /var": {"/var": FULL_ROOT, "/var/tmp": FULL_ROOT},
     "a subvolume beside /": {"/": FULL_ROOT, "/tmp": replace(FULL_ROOT, device=7)},

@@ -226,9 +226,8 @@ class CommandLineSlurm:
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         wanted = set(nodes)
         free, busy = rules.may_forget(self.nodes(wanted), wanted)
-        for names in node_lists(free):
-            with contextlib.suppress(Stale):
-                self._commands.write("delete", f"nodename={names}")
+        with contextlib.suppress(Stale):
+            self._commands.write_all([("delete", f"nodename={names}") for names in node_lists(free)])
         if busy:
             raise Retryable(f"jobs are on {show(','.join(busy))}: not deleted")
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from steward.model.events import Level
 from steward.model.ids import InstanceId, NodeName
+from steward.model.memory import Served
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.stops import reported_stop, stops_from
@@ -75,13 +76,17 @@ def note_absences(draft: Draft) -> None:
 def remember_served(draft: Draft) -> None:
     """Remember which machine Slurm had in full service: if it is later found to have less, hardware was lost."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
-    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.facts_stamp, draft.served.unchanged)
+    of = (nodes.keys_stamp, nodes.facts_stamp, nodes.stamp(Trait.UNFIT), agents.facts_stamp, draft.served.unchanged)
     if draft.ground.is_done(remember_served, of):
         return
     unfit = nodes.having(Trait.UNFIT)
     for name, who in agents.facts.items():
-        if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
-            draft.served[name] = who.instance
+        if name not in draft.seen.nodes or name in unfit:
+            continue
+        served, (size, slurmd) = draft.served.get(name), nodes.facts[name]
+        # another size counts once slurmd has registered with it: until then Slurm has not compared them
+        if served is None or (served.instance, served.slurmd_started) != (who.instance, slurmd):
+            draft.served[name] = Served(instance=who.instance, size=size, slurmd_started=slurmd)
     if len(draft.served) > len(draft.seen.nodes):
         draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
     if draft.served.unchanged is not None:

@@ -19,11 +19,13 @@ from steward.policy.case.spares import free_spare, needs_spare, with_possible_ru
 from steward.policy.case.table import CaseFact
 from steward.policy.draft import Draft
 from steward.policy.facts.incidents import CHECK
+from steward.policy.facts.one_user import broken_by_users_jobs
 from steward.policy.facts.verdict import NOTHING, admin_command, order_of, order_outcome
 from steward.policy.guards.approval import ask_for_approval, needs_approval
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.guards.ladder import (
+    bounded_for_one_user,
     first_rung,
     forget_remedy,
     higher,
@@ -63,7 +65,8 @@ def entered(case: Case, fact: CaseFact, step: CaseStep, scene: CaseScene) -> Cas
 
 def _note_repair(case: Case, draft: Draft) -> None:
     """Note a reboot or launch that took place; once a case also in the node's history, but no fault that jobs cause."""
-    if not was_repaired(case, draft) and not is_of_jobs(case.check):
+    of_jobs = is_of_jobs(case.check) or broken_by_users_jobs(case, draft)
+    if not was_repaired(case, draft) and not of_jobs:
         draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
     note_remedy(case, draft)
 
@@ -78,7 +81,9 @@ def _worse(case: Case, scene: CaseScene) -> Case:
         return with_possible_rung(lost, scene.draft) if is_light(case) else lost
     rung, target = first_rung(finding, case.node, scene.draft)
     worse = replace(case, trigger=Trigger.FATAL, marked=None)
-    return worse if higher(rung, case.rung) is case.rung else replace(worse, rung=rung, target=target)
+    if higher(rung, case.rung) is case.rung:
+        return worse
+    return bounded_for_one_user(replace(worse, rung=rung, target=target), scene.draft)
 
 
 def _next_rung(case: Case, scene: CaseScene) -> Case:

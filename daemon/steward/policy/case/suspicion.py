@@ -6,10 +6,10 @@ A sign of trouble without proof opens no case: a deep check at the node's next i
 from dataclasses import replace
 from types import MappingProxyType
 
-from steward.model.case import Case, CaseStep, Trigger
+from steward.model.case import Case, CaseStep, Trigger, new_case_id
 from steward.model.events import Level
 from steward.model.health import Advice, Severity
-from steward.model.ids import CaseId, NodeName
+from steward.model.ids import NodeName
 from steward.model.memory import Stands
 from steward.model.node import Node
 from steward.model.why import Why
@@ -20,11 +20,15 @@ from steward.policy.facts.by_person import why_not_repairable
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.gone import is_withheld, why_gone
 from steward.policy.facts.incidents import in_incident, is_scout
+from steward.policy.facts.lost_case import fault_of_lost_case
+from steward.policy.facts.one_user import users_with_little_work
 from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.slurm_faults import (
+    COMPARED,
     breakers_of_launches,
     is_hands_off,
     launch_fault,
+    other_size,
     reason_fault,
     users_each_time,
     with_reason,
@@ -39,7 +43,7 @@ from steward.policy.facts.verdict import (
     worst_finding,
 )
 from steward.policy.guards.breaker import admit, holding, tripped
-from steward.policy.guards.ladder import first_rung, identity, on_probation
+from steward.policy.guards.ladder import bounded_for_one_user, first_rung, identity, on_probation
 from steward.policy.traits import Trait, in_maintenance
 
 
@@ -65,7 +69,7 @@ def open_cases(draft: Draft) -> None:
 
 def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
     """Return nodes with any sign of trouble, sorted by name."""
-    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
+    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS, Trait.MARKED))
     names = failed.union(out, monitored_but_unheard(draft), draft.overview.finding)
     return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
@@ -144,7 +148,7 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
     fault = _own_fault(node, draft)
     if fault is not None:
         return with_reason(fault, node, draft)
-    return reason_fault(node, draft) or launch_fault(node, draft)
+    return reason_fault(node, draft) or launch_fault(node, draft) or fault_of_lost_case(node, draft)
 
 
 def _own_fault(node: Node, draft: Draft) -> Fault | None:
@@ -194,7 +198,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return others
     if is_in_incident(node, fault, draft):
         return _common_cause(fault)
-    if needed := _why_needed(node.name, fault, draft):
+    if needed := _why_in_vain(node.name, fault, draft) or _why_needed(node.name, fault, draft):
         return needed
     if is_surely_gone(node, fault, draft) or fault.is_of_reason:
         return ""
@@ -223,6 +227,11 @@ def why_left_alone(node: NodeName, draft: Draft) -> str:
     if slot is not None and slot.group in draft.want.unrepaired:
         return f'the recovery of group {slot.group} is "none"'
     return ""
+
+
+def _why_in_vain(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Return why no repair can help: what the machine lacks was never there; else empty."""
+    return other_size(node, draft) if fault.check in COMPARED else ""
 
 
 def _why_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
@@ -255,7 +264,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     """Open the repair of a node that has no open case, and remember it."""
     _note_users(node, draft)
     case = Case(
-        id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
+        id=new_case_id(draft.next_case, draft.now),
         node=node.name,
         trigger=fault.trigger,
         check=mark_word(fault.check),
@@ -271,9 +280,10 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         hardware=identity(fault.hardware, node.name, draft),
         fault_at=fault.at,
         detected=draft.now,
+        users=users_with_little_work(node.name, draft),
     )
     draft.next_case += 1
-    known = replace(case, old_instance=old_instance(case, draft))
+    known = bounded_for_one_user(replace(case, old_instance=old_instance(case, draft)), draft)
     return draft.cases.keep(with_possible_rung(on_probation(known, draft), draft))
 
 

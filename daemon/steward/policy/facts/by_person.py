@@ -49,7 +49,12 @@ def is_orphan(node: Node, draft: Draft) -> bool:
 
 def has_stray_mark(node: Node, draft: Draft) -> bool:
     """Return whether the node is out of service with our mark, and nothing that goes on has put the mark there."""
-    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
+    return draft.cases.open_of(node.name) is None and is_out_by_case(node, draft)
+
+
+def is_out_by_case(node: Node, draft: Draft) -> bool:
+    """Return whether the node is out of service with the mark of a repair, of any time."""
+    is_out = node.mark is not None and (node.is_drain or node.is_down)
     is_meant = (node.name in draft.want.spares and node.mark == SPARE) or belongs_to_slot(node, draft)
     return is_out and not is_meant and not REBOOTS & node.flags
 

@@ -52,9 +52,28 @@ def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
         case Response.REBOOT:
             return has_slot
         case Response.COUNT:
-            return has_slot and draft.served.get(node) == view.incarnation.instance
+            served = draft.served.get(node)
+            is_known = served is not None and served.instance == view.incarnation.instance
+            return has_slot and is_known and not other_size(node, draft)
         case _:
             return True
+
+
+COMPARED = ("memory", "cpu.topology", "slurm.gres")
+"""The checks that compare the machine with its size in slurm.conf."""
+
+
+def other_size(name: NodeName, draft: Draft) -> str:
+    """Return how the node's size in slurm.conf differs from the one with which its machine served; empty if not.
+
+    What such a machine lacks was never there: no reboot and no other machine brings it.
+    """
+    node, view, served = draft.seen.nodes.get(name), draft.seen.agents.get(name), draft.served.get(name)
+    if node is None or served is None or view is None or view.incarnation is None:
+        return ""
+    if served.instance != view.incarnation.instance or served.size == node.size:
+        return ""
+    return f"slurm.conf has {node.size} for it, and had {served.size} when it served: see whether that is right"
 
 
 def is_hands_off(node: Node, draft: Draft) -> bool:

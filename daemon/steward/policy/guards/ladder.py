@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from steward.model.case import Case, Remedy, Trigger
+from steward.model.events import Level
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import is_gpu_uuid, is_possible_mend
+from steward.model.node_names import fold
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.text import times
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.one_user import MOST_MACHINES, WITHIN_S, broken_by_users_jobs
 from steward.policy.facts.slurm_faults import is_of_one_user
 from steward.policy.facts.verdict import incarnation_of
 from steward.policy.slurm_reasons import breaks_launches, is_of_jobs
@@ -102,6 +105,21 @@ def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
     return any(who.instance == instance for name, who in draft.agents.items() if name != node)
 
 
+def bounded_for_one_user(case: Case, draft: Draft) -> Case:
+    """Return the case with a reboot instead of a replacement if one user's jobs broke other machines in the same way.
+
+    The checks then say whether the machine is sound; it is replaced if they fail after the reboot. Say so once.
+    """
+    broken = broken_by_users_jobs(case, draft)
+    if not broken or case.rung is not Advice.REPLACE:
+        return case
+    text = f"{case.node}: one user's jobs broke {fold(broken)} in the same way ({case.check}) soon after they began,"
+    text += f" within {WITHIN_S / _HOUR_S:g} hours: its machine is rebooted and checked, not replaced"
+    once = f"one_user:{case.id}"
+    draft.tell("case.one_user", text, once=once, level=Level.WARNING, node=case.node, case=case.id)
+    return replace(case, rung=Advice.REBOOT, target="")
+
+
 def on_probation(case: Case, draft: Draft) -> Case:
     """Return the new case, a rung higher if its machine was repaired lately; an admin's command keeps its rung."""
     if case.trigger is Trigger.ADMIN or case.rung is Advice.REPLACE:
@@ -113,15 +131,18 @@ def on_probation(case: Case, draft: Draft) -> Case:
 
 def _counts_on_probation(remedy: Remedy, case: Case, draft: Draft) -> bool:
     """Return whether the earlier repair raises the rung of this case."""
-    if is_of_jobs(case.check) or is_of_one_user(case, draft):
+    if is_of_jobs(case.check) or is_of_one_user(case, draft) or broken_by_users_jobs(case, draft):
         return False  # a user can cause the fault again at once; the checks say each time whether the node is sound
     # a repair that only checked the node counts against the same check alone
-    return _is_of_hardware(remedy) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
+    return _is_of_hardware(remedy, draft) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
 
 
-def _is_of_hardware(remedy: Remedy) -> bool:
+def _is_of_hardware(remedy: Remedy, draft: Draft) -> bool:
     """Return whether the repair counts against the hardware."""
-    return remedy.rung in HARDWARE and not is_of_jobs(remedy.check)
+    if remedy.rung not in HARDWARE or is_of_jobs(remedy.check):
+        return False
+    case = draft.cases.get(remedy.case)
+    return case is None or not broken_by_users_jobs(case, draft)
 
 
 def was_repaired(case: Case, draft: Draft) -> bool:
@@ -202,7 +223,7 @@ def why_quarantined(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     often = _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
-    return _caused_by_job(case) or _filled_by_users(case, draft) or often
+    return _caused_by_job(case, draft) or _filled_by_users(case, draft) or often
 
 
 def often_lost(case: Case, draft: Draft) -> str:
@@ -222,11 +243,20 @@ def _was_only_checked(remedy: Remedy) -> bool:
     return remedy.rung is Advice.NONE
 
 
-def _caused_by_job(case: Case) -> str:
-    """Return why the machine is not replaced: a user's job can cause the fault; empty for any other case."""
-    if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not is_of_jobs(case.check):
+def _caused_by_job(case: Case, draft: Draft) -> str:
+    """Return why the machine is not replaced: a user's jobs can cause the fault; empty for any other case."""
+    if case.rung is not Advice.REPLACE:
         return ""
-    return f"one job alone can bring about '{case.command}', and no machine is replaced for what a job can do"
+    if case.trigger is Trigger.DEGRADED and is_of_jobs(case.check):
+        return f"one job alone can bring about '{case.command}', and no machine is replaced for what a job can do"
+    if broken_by_users_jobs(case, draft) and not was_repaired(case, draft) and _can_reboot(case, draft):
+        return f"one user's jobs broke {MOST_MACHINES} more machines in the same way, and this one again and again"
+    return ""
+
+
+def _can_reboot(case: Case, draft: Draft) -> bool:
+    slot = draft.slots.repairable.get(case.node)
+    return slot is not None and slot.reboots
 
 
 _FULL = ("disk", "slurm.spool")
@@ -246,7 +276,7 @@ def _often_repaired(case: Case, draft: Draft) -> str:
     """Return how often the hardware was repaired, if that was too often; else empty."""
     rules = draft.want.repair.budgets
     since = draft.now - HARDWARE_WINDOW_S
-    cases = {r.case for r in _of_machine(case, draft) if _is_of_hardware(r) and r.at > since}
+    cases = {r.case for r in _of_machine(case, draft) if r.at > since and _is_of_hardware(r, draft)}
     if len(cases) < rules.hardware_repairs:
         return ""
     return f"quarantine: {case.hardware} was repaired {times(len(cases))} in {HARDWARE_WINDOW_S / _DAY_S:g} days"

@@ -1,5 +1,8 @@
 """Follow the jobs that opted in, and bring back those that were requeued or failed without a waiting shim."""
 
+import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from steward.model.action import AllowRequeue, SignalJob
@@ -43,6 +46,8 @@ from steward.policy.job.rulings import (
 
 LEFT_S = 3.0
 """A node that leaves a running job and shows no fault for this long was given up by the job's user."""
+ENDS_OF_USER = 500
+"""How many ended runs of one user a plan judges: 25 ms, where 9,000 would hold up the jobs of all others by 0.4 s."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
 """How often, and for how long, to look at a run that cleans up fast.
 
@@ -57,7 +62,12 @@ def follow_jobs(draft: Draft) -> None:
     _forget_reused_numbers(draft)
     ids = jobs_needing_attention(draft)
     forgive_blind_time(ids, draft)
+    later = _for_later_turns(ids, draft)
+    for id in later:
+        over_since(draft.seen.jobs[id], draft)
     for id in ids:
+        if id in later:
+            continue
         job = draft.seen.jobs.get(id)
         note_saved(draft.jobs[id], draft)
         if job is not None and job.is_completing:
@@ -74,6 +84,23 @@ def follow_jobs(draft: Draft) -> None:
             _follow_ended(job, draft)
     requeue_on_late_evidence(draft)
     note_look(ids, draft)
+
+
+def _for_later_turns(ids: Sequence[JobId], draft: Draft) -> frozenset[JobId]:
+    """Return the ended runs that this plan leaves out: of a user with very many, each second judges another part."""
+    # an end is judged again in each turn until no more evidence can come; one user can have thousands at once
+    of_user = defaultdict[int, list[JobId]](list)
+    for id in ids:
+        job = draft.seen.jobs.get(id)
+        if job is not None and job.is_over and draft.jobs[id].ended is None:
+            of_user[draft.jobs[id].uid].append(id)
+    later: list[JobId] = []
+    for its in of_user.values():
+        parts = math.ceil(len(its) / ENDS_OF_USER)
+        if parts > 1:
+            draft.wake(draft.now + 1.0)
+            later += (id for number, id in enumerate(its) if (number + int(draft.now)) % parts)
+    return frozenset(later)
 
 
 def _forget_reused_numbers(draft: Draft) -> None:

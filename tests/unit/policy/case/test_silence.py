@@ -255,6 +255,8 @@ def test_nor_when_its_fellows_were_found_gone_by_looks() -> None:
 def test_the_new_machine_of_a_fellow_is_judged_by_itself_when_it_dies_too() -> None:
     replaced = fellows_gone(silent(5), "n1", "n2", "n3").heard("n1", "n2", "n3").then(GRACE_S)
     closed = replace(replaced, memory=replace(replaced.memory, cases={}))
+    for name in ("n1", "n2", "n3"):
+        closed = closed.node(name, base=NodeBase.IDLE, flags=frozenset(), reason=None)
     assert touched(closed.see(instances=a_cluster(8).seen.instances).then(1.0).lost("n1")) == ["n1"]
 
 

@@ -1,6 +1,7 @@
 """Nodes that Slurm itself took out of service: looked into, repaired or told; never those that a person took out."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -294,3 +295,54 @@ def test_a_node_that_a_person_gave_back_with_its_fault_is_not_about_to_be_repair
     lines = explain_node(n("n2"), back.seen, back.want, back.memory, back.now)
     assert any("a person gave the node back" in line for line in lines), lines
     assert not any("about to be opened" in line for line in lines)
+
+
+MEMORY = "Low RealMemory (reported:7900 < 100.00% of configured:9000)"
+GROWN: dict[str, dict[str, Any]] = {
+    MEMORY: {"memory_mb": 9000},
+    "Low CPUs": {"cpus": 16},
+    LOW: {"gres": "gpu:h100:8(S:0-1)"},
+}
+
+
+def served() -> Picture:
+    """A machine of 8 CPUs, 8000 MB and 7 GPUs has served."""
+    return a_cluster().node("n2", cpus=8, memory_mb=8000, gres="gpu:h100:7(S:0)").then(600.0)
+
+
+@pytest.mark.parametrize("text", GROWN)
+def test_what_a_machine_has_lost_since_it_served_is_looked_for_by_a_reboot(text: str) -> None:
+    picture = slurm_drains(served(), text).then()
+    assert [case.rung for case in cases(picture)] == [Advice.REBOOT]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["by a reconfigure", "and slurmd was started again"])
+@pytest.mark.parametrize("text", GROWN)
+def test_what_slurm_conf_newly_says_that_a_machine_has_costs_no_reboot_and_is_told(text: str, *, again: bool) -> None:
+    """No reboot and no other machine of its kind brings what was never there."""
+    changed = served().node("n2", **GROWN[text]).then(5.0)
+    if again:
+        changed = changed.node("n2", slurmd_started=changed.now)
+    picture = slurm_drains(changed, text)
+    assert (action_types(picture.plan()), cases(picture.then())) == ([], [])
+    assert "a person must look" in " ".join(events(picture, "node.slurm_reason"))
+
+
+def short_of_memory() -> Picture:
+    changed = served().node("n2", memory_mb=9000).then(5.0)
+    return changed.failing("n2", Severity.DEGRADED, check="memory", event=False, text="7900 MB")
+
+
+def test_nor_does_the_check_that_compares_the_machine_with_it_and_both_sizes_are_named() -> None:
+    found = short_of_memory()
+    assert (action_types(found.plan()), cases(found.then())) == ([], [])
+    (text,) = events(found, "case.withheld")
+    assert "RealMemory=9000" in text
+    assert "RealMemory=8000" in text
+
+
+def test_a_size_with_which_a_new_slurmd_has_served_is_the_one_that_counts() -> None:
+    changed = served().node("n2", memory_mb=9000)
+    settled = changed.node("n2", slurmd_started=changed.now).then(60.0)
+    picture = slurm_drains(settled, MEMORY).then()
+    assert [case.rung for case in cases(picture)] == [Advice.REBOOT]

@@ -28,6 +28,7 @@ from tests.unit.policy.guards import test_budget as budget
 from tests.unit.policy.guards import test_canary as canary
 from tests.unit.policy.guards import test_ladder as ladder
 from tests.unit.policy.guards import test_lemons as lemons
+from tests.unit.policy.guards import test_one_user as one_user
 from tests.unit.policy.sentences.test_cases import (
     BAD,
     back_but_held,
@@ -560,7 +561,24 @@ TRIALS: list[Row] = [
 ]
 
 
-ROWS = [*FACTS, *GUARDS, *TRIALS]
+ONE_USER: list[Row] = [
+    (
+        "n4: one user's jobs broke n[1-3] in the same way (kernel_log) soon after they began,",
+        lambda: (one_user.one_more(), "n4"),
+        lambda: (one_user.one_more(one_user.OTHER), "n4"),
+    ),
+    (
+        "within 4 hours: its machine is rebooted and checked, not replaced",
+        lambda: (one_user.one_more(), "n4"),
+        lambda: (one_user.one_more(one_user.OTHER), "n4"),
+    ),
+    (
+        "one user's jobs broke 3 more machines in the same way, and this one again and again",
+        lambda: (one_user.often().then(1.0), "n4"),
+        lambda: (one_user.often(one_user.OTHER).then(1.0), "n4"),
+    ),
+]
+ROWS = [*FACTS, *GUARDS, *TRIALS, *ONE_USER]
 
 
 @pytest.mark.parametrize(("sentence", "true", "false"), ROWS, ids=[row[0][:60] for row in ROWS])

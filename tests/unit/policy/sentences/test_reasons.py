@@ -22,7 +22,9 @@ from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
 from tests.unit.policy.case import test_forgotten as forgotten
 from tests.unit.policy.case import test_launch_test as launch_test
+from tests.unit.policy.case import test_lost_cases as lost_cases
 from tests.unit.policy.case import test_reason_incidents as reasons
+from tests.unit.policy.case import test_slurm_faults as faults
 from tests.unit.policy.guards import test_canary as canary
 from tests.unit.policy.guards import test_ladder as ladder
 from tests.unit.policy.job import test_broken_launch as launch
@@ -395,7 +397,20 @@ def with_checks_of_their_own(count: int) -> Picture:
     return picture
 
 
-ROWS = [*REASONS, *DEEP, *FORGOTTEN, *SELDOM]
+LOST: list[Row] = [
+    (
+        "n2 is out of service for a repair that the store has lost",
+        lambda: lost_cases.drained(),
+        lambda: orphan(),
+    ),
+    (
+        "slurm.conf has CPUs=8 RealMemory=9000 Gres=gpu:h100:7 for it, and had CPUs=8 RealMemory=8000 Gres=gpu:h100:7 "
+        "when it served: see whether that is right",
+        lambda: faults.short_of_memory(),
+        lambda: faults.served().failing("n2", Severity.DEGRADED, check="memory", event=False),
+    ),
+]
+ROWS = [*REASONS, *DEEP, *FORGOTTEN, *SELDOM, *LOST]
 
 
 @pytest.mark.parametrize(("sentence", "true", "false"), ROWS, ids=[row[0][:60] for row in ROWS])

@@ -1,0 +1,42 @@
+"""Machines that break under one user's jobs, one after the other.
+
+A job may bring about faults of hardware: an Xid, a lockup, a node that falls silent. Brought back on other nodes, it
+breaks those, too. Faults of hardware come once in thousands of node-hours, so three of one kind under one user whose
+jobs have run for a few node-hours are not by chance.
+"""
+
+from collections.abc import Set
+
+from steward.model.case import Case, Trigger
+from steward.model.ids import NodeName
+from steward.policy.draft import Draft
+
+MOST_MACHINES = 3
+"""How many machines a user's jobs may break in the same way within `WITHIN_S` before the cause is in the jobs."""
+WITHIN_S = 4 * 3600.0
+LITTLE_S = 16 * 3600.0
+"""So many node-seconds have the running jobs of such a user had at most, all together, at each fault."""
+
+
+def users_with_little_work(node: NodeName, draft: Draft) -> frozenset[int]:
+    """Return the users with jobs on the node whose running jobs have had less than `LITTLE_S` in all."""
+    jobs = (draft.seen.jobs[id] for id in draft.overview.running_on.get(node, ()))
+    return frozenset(user for user in {job.user_id for job in jobs if not job.deep_check} if _is_little(user, draft))
+
+
+def _is_little(user: int, draft: Draft) -> bool:
+    theirs = (job for job in draft.overview.active if job.user_id == user and job.started is not None)
+    return sum(len(job.nodes) * max(0.0, draft.now - (job.started or 0.0)) for job in theirs) < LITTLE_S
+
+
+def broken_by_users_jobs(case: Case, draft: Draft) -> Set[NodeName]:
+    """Return the other machines that one user's jobs broke like this one, if they are so many; else nothing."""
+    if case.trigger is Trigger.ADMIN or not case.users:
+        return frozenset()
+    others = [
+        one
+        for one in draft.cases.values()
+        if one.check == case.check and one.node != case.node and 0.0 <= case.opened - one.opened <= WITHIN_S
+    ]
+    broken = (frozenset(one.node for one in others if user in one.users) for user in sorted(case.users))
+    return next((nodes for nodes in broken if len(nodes) >= MOST_MACHINES), frozenset())
