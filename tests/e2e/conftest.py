@@ -183,23 +183,23 @@ def quotas(
 ) -> Iterator[of_quota.QuotaStory]:
     """No job yet, and no quota: none, or (`quotas_stay`) none but those that the story is going to ask for.
 
-    To make and to delete the quotas of a story takes as long as the story.
+    To make and to delete the quotas of a story takes as long as the story: they are left to the next one.
     """
     bed, access = quota_bed
     stay = request.node.get_closest_marker("quotas_stay") is not None
     with own_place(bed, request) as place:
         story = of_quota.QuotaStory(bed=bed, dir=place, access=access)
-        if left_quotas and not stay:
+        if not stay:
             story.delete_quotas()
         story.left.update(left_quotas if stay else {})
         left_quotas.clear()
         yield story
         report = request.node.stash.get(_REPORT, None)
-        if not stay or story.is_changed or report is None or report.failed:
+        if story.is_changed or report is None or report.failed or (kept := story.kept()) is None:
             story.delete_quotas()
             return
         story.end_all()
-        left_quotas.update({**story.left, **story.mine})
+        left_quotas.update(kept)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.e2e.story import Story
 
 TYPE = "ml.g6.12xlarge"
 HARDWARE = f"CPUs=48 RealMemory=196608 Gres=gpu:l4:4 Feature={TYPE}"
-ROUND_S, KILL_WAIT_S, GRACE_S, SWEEP_S = 3, 2, 1, 5.0
+ROUND_S, KILL_WAIT_S, GRACE_S, SWEEP_S = 1, 2, 1, 5.0
 SLURM_CONF = (
     f"SchedulerParameters=bf_interval={ROUND_S},sched_interval={ROUND_S},batch_sched_delay=0\nKillWait={KILL_WAIT_S}"
 )
@@ -195,6 +195,13 @@ class QuotaStory(Story):
     def end_all(self) -> None:
         """All jobs, and wait until none is left."""
         self.wait("no job is left", self._cancel_all, SOON_S)
+
+    def kept(self) -> dict[str, Made] | None:
+        """By team, the quotas of this story that are there; None if others are, too, which it did not make itself."""
+        summaries = self.api.list_compute_quotas()["ComputeQuotaSummaries"]
+        there = {each["ComputeQuotaId"] for each in summaries if each["Status"] != "Deleting"}
+        known = {team: made for team, made in {**self.left, **self.mine}.items() if made.id in there}
+        return known if len(known) == len(there) else None
 
     def delete_quotas(self) -> None:
         """All that are left, and wait until Slurm has nothing of them."""

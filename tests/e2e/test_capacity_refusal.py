@@ -17,7 +17,7 @@ def test_a_refused_group_is_filled_when_there_is_capacity_again(capacity: Capaci
     capacity.wait(
         "it was refused twice", lambda: re.search(r"failed ([2-9]|\d\d+) times \(capacity\)", capacity.explain(GROUP))
     )
-    assert "next try" in capacity.explain(GROUP)
+    capacity.wait("the next try is told", lambda: "next try" in capacity.explain(GROUP))
     waiting = [each for each in capacity.members() if not each["InstanceId"]]
     assert len(waiting) == 2
     assert all("capacity" in each["InstanceStatus"]["Message"].lower() for each in waiting)

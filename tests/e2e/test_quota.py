@@ -12,6 +12,23 @@ GPUS = f"{TYPE}/gpu"
 G, G2, M = "onlygputeam", "onlygputeam2", "mixquotatype"
 
 
+@pytest.mark.parametrize("name", ["a;b", "$(id)", "../up", "-flag", "root", "two words"])
+def test_a_team_with_a_hostile_name_is_refused_and_nothing_is_made(quotas: QuotaStory, name: str) -> None:
+    with pytest.raises(ClientError, match="ValidationException"):
+        quotas.create(name, {"InstanceType": TYPE, "Accelerators": 1}, percent=0)
+    assert quotas.get("/v1/quotas")["teams"] == []
+
+
+@pytest.mark.quotas_stay
+def test_teams_with_dots_and_lines_in_their_names_have_their_limits(quotas: QuotaStory) -> None:
+    team = "lab_7.vision-a"
+    quotas.account(team)
+    ids = [quotas.create(team, {"InstanceType": TYPE, "Accelerators": 1}, percent=0)]
+    quotas.wait_in_force(*ids)
+    assert quotas.limits(f"stw-{team}-g")["gres/gpu:l4"] == "1"
+    quotas.wait_state(quotas.sleeps(team, 1), "RUNNING", SOON_S)
+
+
 def three_teams(quotas: QuotaStory) -> None:
     """With the figures of HyperPod's own walk-through."""
     quotas.account(G, G2, M)
@@ -29,6 +46,7 @@ def three_teams(quotas: QuotaStory) -> None:
     assert [each["Name"] for each in listed["ComputeQuotaSummaries"]] == sorted([G, G2, M])
 
 
+@pytest.mark.quotas_stay
 def test_three_teams_share_two_machines_step_by_step(quotas: QuotaStory) -> None:
     three_teams(quotas)
     first = quotas.run_job(G, 2, 48, 96)
@@ -111,7 +129,7 @@ while at < steps:
     time.sleep(0.2)
 open(result, "w").write(state)
 """
-STEPS = 60
+STEPS = 30
 
 
 def trained(steps: int) -> str:
@@ -181,24 +199,13 @@ def test_a_job_that_was_evicted_twice_backs_off_from_a_third_time(quotas: QuotaS
 
 @pytest.mark.quotas_stay
 def test_machines_that_are_not_lent_stay_their_owners(quotas: QuotaStory) -> None:
-    quotas.wait_in_force(quotas.gpus("closed", 4, strategy="DontLend"), quotas.gpus("guest", 4, percent=100))
+    quotas.wait_in_force(quotas.gpus("owner", 4, strategy="DontLend"), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
     more = quotas.sleeps("guest", 1)
     quotas.wait_says(more, "short of 1 GPU")
-    mine = quotas.sleeps("closed", 4)
+    mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     assert quotas.job(more).state == "PENDING"
-
-
-@pytest.mark.quotas_stay
-def test_idle_gpus_are_shared_by_weight_also_among_tasks_of_arrays(quotas: QuotaStory) -> None:
-    """Six idle GPUs, weights 1 and 3: beside its own one each gets one or two, and four or five."""
-    light, heavy = quotas.gpus("light", 1, percent=500, weight=10), quotas.gpus("heavy", 1, percent=500, weight=30)
-    quotas.wait_in_force(quotas.gpus("owner", 6, strategy="Lend"), light, heavy)
-    one, other = (quotas.sleeps(team, 1, "--array=0-7", "--hold") for team in ("light", "heavy"))
-    quotas.bed.run(["scontrol", "release", f"{one},{other}"])  # one alone is lent all that is idle
-    quotas.wait("all GPUs are used", lambda: sum(map(quotas.running_tasks, (one, other))) == 8, 2 * SOON_S)
-    assert (quotas.running_tasks(one), quotas.running_tasks(other)) in {(2, 6), (3, 5)}
 
 
 @pytest.mark.quotas_stay
@@ -211,29 +218,23 @@ def test_a_job_of_a_higher_class_goes_before_its_own_teams(quotas: QuotaStory) -
     words = ("--name", "classes", "--cluster-arn", arn, "--scheduler-config", json.dumps(config))
     made = quotas.aws("create-cluster-scheduler-config", *words)["ClusterSchedulerConfigId"]
     try:
-        quotas.wait_in_force(quotas.gpus("solo", 4))
-        low = quotas.sleeps("solo", 4, "--comment=priority-class=low")
+        quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4))
+        low = quotas.sleeps("guest", 4, "--comment=priority-class=low")
         quotas.wait_state(low, "RUNNING", SOON_S)
-        high = quotas.sleeps("solo", 4, "--comment=priority-class=high")
+        high = quotas.sleeps("guest", 4, "--comment=priority-class=high")
         quotas.wait_state(high, "RUNNING", SOON_S)
         quotas.wait_state(low, "PENDING", SOON_S)
-        quotas.wait_says(low, f"was evicted for job {high} of team solo, its own")
+        quotas.wait_says(low, f"was evicted for job {high} of team guest, its own")
     finally:
         quotas.aws("delete-cluster-scheduler-config", "--cluster-scheduler-config-id", made)
 
 
-@pytest.mark.parametrize("name", ["a;b", "$(id)", "../up", "-flag", "root", "two words"])
-def test_a_team_with_a_hostile_name_is_refused_and_nothing_is_made(quotas: QuotaStory, name: str) -> None:
-    with pytest.raises(ClientError, match="ValidationException"):
-        quotas.create(name, {"InstanceType": TYPE, "Accelerators": 1}, percent=0)
-    assert quotas.get("/v1/quotas")["teams"] == []
-
-
 @pytest.mark.quotas_stay
-def test_teams_with_dots_and_lines_in_their_names_have_their_limits(quotas: QuotaStory) -> None:
-    team = "lab_7.vision-a"
-    quotas.account(team)
-    ids = [quotas.create(team, {"InstanceType": TYPE, "Accelerators": 1}, percent=0)]
-    quotas.wait_in_force(*ids)
-    assert quotas.limits(f"stw-{team}-g")["gres/gpu:l4"] == "1"
-    quotas.wait_state(quotas.sleeps(team, 1), "RUNNING", SOON_S)
+def test_idle_gpus_are_shared_by_weight_also_among_tasks_of_arrays(quotas: QuotaStory) -> None:
+    """Six idle GPUs, weights 1 and 3: beside its own one each gets one or two, and four or five."""
+    light, heavy = quotas.gpus("guest", 1, percent=500, weight=10), quotas.gpus("heavy", 1, percent=500, weight=30)
+    quotas.wait_in_force(quotas.gpus("owner", 6, strategy="Lend"), light, heavy)
+    one, other = (quotas.sleeps(team, 1, "--array=0-7", "--hold") for team in ("guest", "heavy"))
+    quotas.bed.run(["scontrol", "release", f"{one},{other}"])  # one alone is lent all that is idle
+    quotas.wait("all GPUs are used", lambda: sum(map(quotas.running_tasks, (one, other))) == 8, 2 * SOON_S)
+    assert (quotas.running_tasks(one), quotas.running_tasks(other)) in {(2, 6), (3, 5)}

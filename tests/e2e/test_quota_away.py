@@ -7,6 +7,7 @@ from steward_bed.faults import FaultKind
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 
+@pytest.mark.quotas_stay
 @pytest.mark.long
 def test_an_owner_gets_his_own_back_once_while_slurmdbd_and_the_head_are_killed(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
@@ -27,6 +28,7 @@ def test_an_owner_gets_his_own_back_once_while_slurmdbd_and_the_head_are_killed(
     assert (quotas.job(kept).restarts, quotas.job(lent).restarts) == (0, 1)
 
 
+@pytest.mark.quotas_stay
 @pytest.mark.long
 def test_an_owner_gets_his_own_back_once_while_slurmctld_ends_and_starts_again(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))

@@ -15,6 +15,7 @@ KINDS = {
 }
 
 
+@pytest.mark.quotas_stay
 @pytest.mark.long
 @pytest.mark.parametrize("daemon", KINDS)
 def test_what_is_taken_back_changes_hands_once_though_a_daemon_is_killed_meanwhile(

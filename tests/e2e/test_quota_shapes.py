@@ -23,21 +23,21 @@ def in_use(quotas: QuotaStory, team: str) -> int:
 
 def test_gpus_count_however_they_were_asked_for(quotas: QuotaStory) -> None:
     """Typed or not, by node, by task or by job: five of them are five, and the sixth waits."""
-    quotas.wait_in_force(quotas.gpus("mixed", 5))
+    quotas.wait_in_force(quotas.gpus("owner", 5))
     words = ("--gres=gpu:1", "--gres=gpu:l4:1", "--gpus=1", "--gpus-per-node=l4:1", "--gpus-per-task=1")
-    jobs = [quotas.asks("mixed", word, "--nodes=1", *ONE) for word in words]
+    jobs = [quotas.asks("owner", word, "--nodes=1", *ONE) for word in words]
     for job in jobs:
         quotas.wait_state(job, "RUNNING", SOON_S)
-    more = [quotas.asks("mixed", word, "--nodes=1", *ONE) for word in words[:2]]
+    more = [quotas.asks("owner", word, "--nodes=1", *ONE) for word in words[:2]]
     for job in more:
         quotas.wait_says(job, "short of 1 GPU")
-    quotas.wait("five GPUs are told as used", lambda: in_use(quotas, "mixed") == 5, SOON_S)
+    quotas.wait("five GPUs are told as used", lambda: in_use(quotas, "owner") == 5, SOON_S)
     assert [quotas.job(job).state for job in more] == ["PENDING", "PENDING"]
 
 
 def test_a_job_of_one_to_two_nodes_starts_on_as_many_as_its_team_may_have(quotas: QuotaStory) -> None:
-    quotas.wait_in_force(quotas.gpus("range", 4))
-    job = quotas.asks("range", "--nodes=1-2", "--gres=gpu:l4:4", *ONE)
+    quotas.wait_in_force(quotas.gpus("owner", 4))
+    job = quotas.asks("owner", "--nodes=1-2", "--gres=gpu:l4:4", *ONE)
     quotas.wait_state(job, "RUNNING", SOON_S)
     assert quotas.job(job).fields["NumNodes"] == "1"
 

@@ -171,19 +171,23 @@ class Doctor:
         return [ok("provider", f"{self.provider.describe()}; {len(found)} instances")]
 
     def _agents(self) -> list[DoctorLine]:
-        latest = self.latest()
-        nodes = latest.seen.nodes if latest else {}
-        is_new = self._is_new()
-        expected = frozenset[NodeName]()
-        if latest is not None:
-            expected = with_machine(Draft(latest.seen, self.want, latest.memory, latest.at))
-        heard = {name for name, view in self.views().items() if view.connected and name in nodes}
-        found = judge_agents(expected | heard, self.views(), self.details(), self.version, is_new=is_new)
+        found = judge_agents(
+            self._nodes_with_agents(), self.views(), self.details(), self.version, is_new=self._is_new()
+        )
         return [*found, *judge_addresses(self.nodes_at(Origin.STRANGE), self.nodes_at(Origin.UNKNOWN))]
 
+    def _nodes_with_agents(self) -> frozenset[NodeName]:
+        """Return Slurm's nodes whose agents are expected, or connected all the same."""
+        latest = self.latest()
+        if latest is None:
+            return frozenset()
+        heard = {name for name, view in self.views().items() if view.connected and name in latest.seen.nodes}
+        return with_machine(Draft(latest.seen, self.want, latest.memory, latest.at)) | heard
+
     def _slurm_conf(self) -> list[DoctorLine]:
-        config = self.config.config()
-        shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        config, nodes = self.config.config(), self._nodes_with_agents()
+        views = {name: view for name, view in self.views().items() if name in nodes}
+        shim = judge_loaded(views) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
         latest = self.latest()
         topology = judge_topology(latest.seen.nodes if latest else (), self.config.topology(config))
         return [*judge_fit(self.contradictions()), *shim, *judge_slurm(config), *topology]

@@ -138,7 +138,7 @@ class ComputeQuota(QuotaEntry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityClass:
-    """A priority class, which a job names in its QOS list or `--comment` (docs/quotas.md); weight 0 (lowest) to 100."""
+    """A priority class, which a job names in its `--comment` (docs/quotas.md); weight 0 (lowest) to 100."""
 
     name: str
     weight: int

@@ -121,18 +121,26 @@ def _missing(group: Group, draft: Draft) -> list[str]:
     """Return a line for each slot that is not in service, the next one to come first."""
     moving = [slot for slot in draft.slots.members(group.name) if slot.step is not SlotStep.SERVING]
     moving.sort(key=lambda slot: (slot.is_leaving, slot.next_try, slot.created, slot.logical))
-    lines = [f"{slot.node}: {_step(slot, group, draft)}." for slot in moving[:_SHOWN]]
+    lines = [f"{slot.node}: {_on_its_way(slot, group, draft)}" for slot in moving[:_SHOWN]]
     return lines + ([f"... and {len(moving) - _SHOWN} more on their way."] if len(moving) > _SHOWN else [])
 
 
 _PURPOSES = {Purpose.STAY: "", Purpose.LEAVE: ", leaves the group", Purpose.RENEW: ", is made anew"}
 
 
+def _on_its_way(slot: SlotRecord, group: Group, draft: Draft) -> str:
+    """Return the step of a slot that is not in service, and what it waits for."""
+    text = f"{_step(slot, group, draft)}."
+    is_told = slot.step is SlotStep.WAITING or (slot.step is SlotStep.DRAIN and slot.deadline is not None)
+    return text if is_told else f"{text} {of_slot(slot, deadline(slot.step, draft.want), draft)}"
+
+
 def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
     text = f"{slot.step.value} for {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
     if slot.hitch is not Hitch.NONE:
         text += f"; failed {times(slot.tries)} ({slot.hitch.value}): {slot.trouble}"
-        text += f"; next try {time_left(slot.next_try, draft.now)}" if slot.is_coming else ""
+    if slot.hitch is not Hitch.NONE and slot.next_try > draft.now:
+        text += f"; next try {time_left(slot.next_try, draft.now)}"
     elif slot.step is SlotStep.WAITING:
         wait = why_not_yet(SlotScene(record=slot, group=group, draft=draft))
         text += f"; {wait}" if wait else "; its turn has come"
@@ -190,7 +198,7 @@ def _lack(group: Group, draft: Draft) -> list[str]:
     coming = [slot for slot in draft.slots.members(group.name) if slot.is_coming and not slot.is_leaving]
     soonest = min(coming, key=lambda s: (s.step is SlotStep.WAITING, s.next_try, s.created, s.logical), default=None)
     if soonest is not None:
-        lines.append(f"Next may come {soonest.node}: {_step(soonest, group, draft)}.")
+        lines.append(f"Next may come {soonest.node}: {_on_its_way(soonest, group, draft)}")
     return lines
 
 

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 
 from steward.model.job import Job, parse_tres
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
-from steward.model.text import ago, printable, time_left, times
+from steward.model.text import ago, time_left, times
 from steward.policy.draft import Draft
+from steward.policy.quota.classes import unknown_class
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.planned import FirstJob
-from steward.policy.quota.requests import Unit, class_of, holds_nodes
+from steward.policy.quota.requests import Unit, holds_nodes
 from steward.policy.quota.turn import Turn, is_delayed, take_turn
 from steward.policy.quota.words import amounts_text
 
@@ -50,16 +51,8 @@ def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     id = job.whole_id
     memory = draft.quota_jobs.get(id)
     now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
-    return [*now, *_unknown_class(job, draft), *(_past(memory, draft) if memory else [])]
-
-
-def _unknown_class(job: Job, draft: Draft) -> list[str]:
-    """Return the line about a priority class that the site does not have; empty for any other."""
-    name, known = class_of(job), draft.scheduler.classes if draft.scheduler is not None else ()
-    if not name or name in {each.name for each in known}:
-        return []
-    names = ", ".join(each.name for each in known) or "none"
-    return [f"Its priority class {printable(name, 40)} is none of this site's ({names}): it counts as the lowest."]
+    classes = [f"Its {text}."] if (text := unknown_class(job, draft)) else []
+    return [*now, *classes, *(_past(memory, draft) if memory else [])]
 
 
 def _without_quota(job: Job, draft: Draft) -> str:

@@ -144,6 +144,12 @@ def test_what_failed_and_when_it_is_tried_again_is_told() -> None:
     assert status(waiting)["Message"] == "capacity: none left. Next try at 2023-11-14T22:14:20Z."
 
 
+def test_a_try_that_has_begun_is_no_next_one() -> None:
+    fields = {"hitch": Hitch.CAPACITY, "trouble": "capacity: none left", "next_try": 1_699_999_000.0}
+    again = an_api_cluster().slot("workers-1", step=SlotStep.PROVISION, **fields)
+    assert status(again)["Message"] == "capacity: none left."
+
+
 def test_a_node_in_service_has_no_old_message() -> None:
     assert "Message" not in status(an_api_cluster().slot("workers-1", hitch=Hitch.SCRIPT, trouble="exit 1"))
 

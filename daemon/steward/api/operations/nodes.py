@@ -141,7 +141,7 @@ def status_of(slot: SlotRecord, group: Group, sight: Sight) -> Json:
     """Return the ClusterInstanceStatusDetails of a node."""
     case = sight.cases.get(slot.node) if slot.step is SlotStep.SERVING else None
     run = sight.deeps.get(slot.node)
-    message = _deep(run) if run else _repair(case) if case else _trouble(slot)
+    message = _deep(run) if run else _repair(case) if case else _trouble(slot, sight.at)
     return {"Status": _word(slot, group, case, run), "Message": message[:_MAX_MESSAGE] or None}
 
 
@@ -177,11 +177,11 @@ def _deep(run: DeepRun) -> str:
     return f"Deep check {run.id} ({run.cause.value}) is {run.state.value}"
 
 
-def _trouble(slot: SlotRecord) -> str:
-    """Return the last failure and the time of the next try; empty for a node in service."""
+def _trouble(slot: SlotRecord, now: float) -> str:
+    """Return the last failure, and the time of the next try until it comes; empty for a node in service."""
     if slot.hitch is Hitch.NONE or slot.step is SlotStep.SERVING:
         return ""
-    again = f" Next try at {_clock(slot.next_try)}." if slot.next_try else ""
+    again = f" Next try at {_clock(slot.next_try)}." if slot.next_try > now else ""
     return f"{slot.trouble or slot.hitch.value}.{again}"
 
 

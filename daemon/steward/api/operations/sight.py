@@ -64,8 +64,9 @@ with ApiError; Retryable becomes ServiceUnavailable, any other exception Interna
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The data of one request. `policy` is the site's configuration of capacity."""
+    """The data of one request. `policy` is the site's configuration of capacity, `at` the picture's time (Unix s)."""
 
+    at: float
     cluster: Cluster
     memory: Memory
     seen: Observed
@@ -123,6 +124,7 @@ def any_sight(source: Source) -> Sight | None:
     if memory.cluster is None:
         return None
     return Sight(
+        at=snapshot.at,
         cluster=memory.cluster,
         memory=memory,
         seen=snapshot.seen,

@@ -19,7 +19,12 @@ _DYING = (Standing.LATE, Standing.SILENT, Standing.LOST)
 def dying_nodes(job: Job, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes of a running job and its other parts that have GRES, fell silent, and are not DOWN in Slurm."""
     running = [part for part in (job, *other_parts(job, draft.seen.jobs)) if part.is_active]
-    return frozenset(name for part in running for name in part.nodes if _is_dying(name, draft))
+    return dying(frozenset[NodeName]().union(*(part.nodes for part in running)), draft)
+
+
+def dying(nodes: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
+    """Return those of the nodes that have GRES, fell silent, and are not DOWN in Slurm."""
+    return frozenset(name for name in nodes if _is_dying(name, draft))
 
 
 def _is_dying(name: NodeName, draft: Draft) -> bool:

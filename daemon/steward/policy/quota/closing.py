@@ -16,6 +16,7 @@ from steward.policy.quota.edits import drop_key, edit_key, forget, is_coming, re
 from steward.policy.quota.elsewhere import is_ours
 from steward.policy.quota.limits import remedy_for, users_naming, users_with_default
 from steward.policy.quota.marks import release_all
+from steward.policy.quota.turn import run_of
 
 RETRY_S = 5.0
 LEAVING_S = 120.0
@@ -125,7 +126,7 @@ def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accountin
 
 def ends_key(job: Job) -> Key:
     """Return the key of the job's move out of the QOS of a team whose quota ends."""
-    return Key(f"quota:move:{job.id}:{job.restarts}:ends")
+    return Key(f"quota:move:{run_of(job)}:ends")
 
 
 def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:

@@ -16,11 +16,11 @@ from steward.model.port_error import is_refusal
 from steward.model.quota import GPU, Eviction, QuotaJob, Reclaimed, kind_of
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.dying import dying_nodes
+from steward.policy.facts.dying import dying, dying_nodes
 from steward.policy.quota.decide import UnitStanding, Yielding
 from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import holds_nodes
-from steward.policy.quota.turn import Turn, is_refused, requeue_key
+from steward.policy.quota.turn import Turn, is_refused, requeue_key, run_of
 from steward.policy.quota.words import amounts_text
 
 RETRY_S, SOON_S = 5.0, 1.0
@@ -46,6 +46,7 @@ _RULES = {
 
 def follow_evictions(draft: Draft) -> None:
     """Follow the evictions under way: note those that are over, call off needless ones, signal the others' jobs."""
+    _forget_reused_numbers(draft)
     _adopt_slurms_victims(draft)
     for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
@@ -53,6 +54,24 @@ def follow_evictions(draft: Draft) -> None:
             _follow(id, memory, memory.yielding, job, draft)
         elif job is None and _is_old(memory, draft.now):
             del draft.quota_jobs[id]
+
+
+def _forget_reused_numbers(draft: Draft) -> None:
+    """Forget the evictions of jobs whose numbers Slurm gave to others."""
+    # Slurm gives a number again after it lost its newest state, and starts over at MaxJobId
+    for id in list(draft.quota_jobs):
+        job = draft.seen.jobs.get(id)
+        if job is not None and _is_another(job, draft.quota_jobs[id]):
+            del draft.quota_jobs[id]
+
+
+def _is_another(job: Job, memory: QuotaJob) -> bool:
+    """Return whether the job came after the last eviction, so that another job with its number was evicted."""
+    if not memory.evictions or job.submitted is None:
+        return False
+    # a requeued job has a new time of submission, too, but more restarts
+    last = memory.evictions[-1]
+    return job.submitted > last.at and job.restarts <= last.restart
 
 
 def _adopt_slurms_victims(draft: Draft) -> None:
@@ -93,6 +112,9 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     """Follow one eviction."""
     if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
         return  # the eviction is under way until the job's nodes are free (22.05 hides the base state until then)
+    if job is not None and job.is_completing and _ended_on_signal(job, eviction, draft):
+        _requeue_while_cleaning(job, eviction, draft)
+        return
     if eviction.due is None and job is not None and job.preempted is not None:
         _announce(job, eviction, draft)
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
@@ -103,7 +125,7 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     elif is_refused(job, draft):
         _forget(id, memory, draft)
         text = f"job {job.shown_id} keeps what it has: Slurm does not put it back into the queue"
-        draft.tell("quota.refused", text, once=f"quota-refused:{id}:{job.restarts}", level=Level.WARNING, job=id)
+        draft.tell("quota.refused", text, once=f"quota-refused:{run_of(job)}", level=Level.WARNING, job=id)
     elif eviction.due is None and job.preempted is None and not _is_waited_for(eviction, draft):
         _call_off(job, memory, eviction, draft)
     elif eviction.due is None:
@@ -204,10 +226,18 @@ def _parts_hold(id: JobId, draft: Draft) -> bool:
     return any(each.het_job_id == id and holds_nodes(each) for each in draft.seen.jobs.values())
 
 
+def _requeue_while_cleaning(job: Job, eviction: Eviction, draft: Draft) -> None:
+    """Requeue a job that ended on our signal before Slurm has cleaned up after it."""
+    # Slurm ignores a scancel of a job that has ended, and keeps no trace of it: from its requeue on it counts again
+    if job.requeue and job.is_batch and job.het_job_id is None and not dying(job.nodes, draft):
+        _requeue(job, eviction, draft, requeue_key(job), told_at=_signalled_at(job, eviction, draft))
+    draft.wake(draft.now + SOON_S)
+
+
 def _conclude(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     """Note that the job was evicted; first requeue a job that ended on our signal, as Slurm's preemption does."""
     if job is not None and _ended_on_signal(job, eviction, draft) and job.requeue and job.is_batch:
-        key = Key(f"quota:requeue:{job.id}:{eviction.restart}:ended")
+        key = Key(f"{requeue_key(job)}:ended")
         if not is_refusal(draft.seen.failures.get(key, "")):
             _requeue(job, eviction, draft, key, told_at=_signalled_at(job, eviction, draft))
             return
@@ -219,7 +249,7 @@ def _conclude(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, 
         text = f"{text.rpartition('; ')[0]}; {end}, and is not run again"
     _replace_last(id, memory, replace(eviction, over=draft.now, text=text), draft)
     told = f"job {draft.shown_id(id)} {text.replace('is evicted', 'was evicted', 1)}"
-    draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}", job=id)
+    draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}:{round(eviction.at)}", job=id)
 
 
 def _end_in_words(job: Job, draft: Draft) -> str:
@@ -240,7 +270,7 @@ def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
 
 def _ended_on_signal(job: Job, eviction: Eviction, draft: Draft) -> bool:
     """Return whether our signal ended the job."""
-    if not job.is_over or job.restarts != eviction.restart or eviction.due is None:
+    if job.restarts != eviction.restart or eviction.due is None:
         return False
     # every failure counts as due to the signal; a success counts only if the signal came before it
     if job.state is not JobState.COMPLETED:

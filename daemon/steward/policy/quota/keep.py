@@ -3,7 +3,9 @@
 Order of writes: lower limits, then evictions and marks, then moves and higher limits. Without a quota nothing is done.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from steward.model.accounting import QOS_PREFIX, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.action import MoveJob, NudgeJob, SetNodeCount
@@ -15,6 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.guards.run_end import credential_safe_at
 from steward.policy.quota import evict
+from steward.policy.quota.classes import CLASS_WORD, note_unknown_classes
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import UnitRuling, UnitStanding
@@ -55,6 +58,7 @@ def keep_quotas(draft: Draft) -> None:
     if turn is None:
         return
     draft.quota_said = quota_words(turn, draft)
+    note_unknown_classes(_jobs_of_unknown_class(turn), draft)
     changes = Edits()
     if draft.want.quota.enabled:
         still = teams_still_in_b(turn, draft, picture)
@@ -62,6 +66,14 @@ def keep_quotas(draft: Draft) -> None:
         changes = edits(wanted_qos(turn, still, draft, picture), teams, picture, draft)
         _write(changes, turn, picture, draft)
     _set_status(turn, picture, changes, draft)
+
+
+def _jobs_of_unknown_class(turn: Turn) -> Iterator[Job]:
+    """Yield the teams' jobs that run, or are ready to, and name a priority class that the site does not have."""
+    running = (unit for team in turn.quotas for unit in turn.running.get(team, ()))
+    for unit in chain((ruling.unit for ruling in turn.rulings.values()), running):
+        if unit.weight < 0 and CLASS_WORD in unit.jobs[0].comment:
+            yield unit.jobs[0]
 
 
 def _trouble(picture: Accounting) -> str:

@@ -13,10 +13,9 @@ from steward.model.ids import JobId
 from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, machine_type_of, profile_of, resource
 from steward.policy.draft import Draft
+from steward.policy.quota.classes import class_of
 from steward.policy.quota.flavors import Flavors
 
-CLASS_WORD = "priority-class="
-_CLASS = re.compile(r"(?:^|[\s,;])priority-class=([^\s,;]+)")
 _WAITS_FOR_NODES = frozenset({"", "None", "Resources", "Priority"})
 """Slurm's reasons for jobs that would run if nodes were free."""
 _LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
@@ -251,12 +250,6 @@ class Requests:
         if any(name not in self.flavors.capacity for name in mig):
             return False
         return bool(mig) or (self.flavors.has_gpus(kind) and set(whole) <= (self.flavors.gpu_words(kind) or {*whole}))
-
-
-def class_of(job: Job) -> str:
-    """Return the priority class that the job's user named; empty if none."""
-    match = _CLASS.search(job.comment) if CLASS_WORD in job.comment else None
-    return match[1] if match else ""
 
 
 def _are_same(known: Sequence[Job], found: Sequence[Job]) -> bool:

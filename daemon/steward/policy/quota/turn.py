@@ -103,9 +103,14 @@ def _sum(many: Iterable[Amounts]) -> dict[Resource, int]:
     return found
 
 
+def run_of(job: Job) -> str:
+    """Return the present run of the job, for keys: Slurm may give the job's number again to another job."""
+    return f"{job.id}:{job.restarts}:{round(job.submitted or 0.0)}"
+
+
 def requeue_key(job: Job) -> Key:
     """Return the key of the requeue that evicts this run."""
-    return Key(f"quota:requeue:{job.id}:{job.restarts}")
+    return Key(f"quota:requeue:{run_of(job)}")
 
 
 def is_refused(job: Job, draft: Draft) -> bool:

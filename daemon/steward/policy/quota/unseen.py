@@ -90,6 +90,6 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     draft.tell(
         "quota.evicted",
         f"job {job.shown_id} {text.replace('is evicted', 'was evicted', 1)}",
-        once=f"evicted:{job.id}:{over.restart}",
+        once=f"evicted:{job.id}:{over.restart}:{round(at)}",
         job=job.id,
     )

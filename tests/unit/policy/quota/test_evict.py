@@ -12,6 +12,7 @@ from steward.model.action import CancelJob, MoveJob, NudgeJob, RequeueJob, SetQo
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.policy.quota.turn import requeue_key
 from tests.builders.picture import ON, Picture, n
 from tests.builders.quota import LISTS, WEAK
 from tests.builders.quota_lent import all_lent, gone_in
@@ -386,6 +387,7 @@ def test_a_job_behind_new_jobs_that_get_room_waits_for_no_plan() -> None:
 
 
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
+REQUEUE = requeue_key(borrowed_and_wanted_back(WEAK).seen.jobs[JobId(3)])
 
 
 def ended_well(after_s: float, **seen: Any) -> Picture:
@@ -409,13 +411,73 @@ def test_a_job_that_saves_on_its_signal_and_ends_well_is_put_back(after_s: float
     assert next(each.text for each in plan.events if each.kind == "quota.evicted").endswith("put back into the queue")
 
 
+def ended_and_cleans_up(state: JobState) -> Picture:
+    """The victim got its signal and ended on it; Slurm has its node until it is cleaned up."""
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    return picture.change_job(3, state=state, flags=frozenset({"COMPLETING"}), ended=picture.now).after(2.0)
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.COMPLETED])
+def test_a_job_that_ends_on_its_signal_is_put_back_while_slurm_cleans_up_after_it(state: JobState) -> None:
+    """Slurm ignores a scancel of a job that has ended: from its requeue on, its user can cancel it again."""
+    picture, actions = done(ended_and_cleans_up(state))
+    (action,) = (each for each in actions if isinstance(each, RequeueJob))
+    rules.may_requeue(picture.seen.jobs[JobId(3)], told_at=action.told_at)
+    assert not any(isinstance(each, RequeueJob) for each in done(picture)[1]), "once"
+    back = picture.requeued(3, qos="stw-a-b", flags=frozenset({"COMPLETING"}))
+    cancelled = back.change_job(3, state=JobState.CANCELLED, ended=back.now)
+    for cleaned in (back.change_job(3, flags=frozenset()), cancelled, cancelled.change_job(3, flags=frozenset())):
+        picture, actions = done(cleaned.after(1.0))
+        assert not any(isinstance(each, RequeueJob) for each in actions)
+    assert picture.memory.quota_jobs[JobId(3)].yielding is None
+
+
+def test_where_slurm_refuses_that_it_is_put_back_when_slurm_has_cleaned_up() -> None:
+    cleans_up, _ = done(ended_and_cleans_up(JobState.FAILED))
+    refused = cleans_up.see(failures={REQUEUE: "refused: still completing"}).after(10.0)
+    over = refused.change_job(3, flags=frozenset(), nodes=frozenset())
+    assert [each.job for each in done(over)[1] if isinstance(each, RequeueJob)] == [3]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"state": JobState.CANCELLED}, {"requeue": False}, {"is_batch": False}, {"state": JobState.TIMEOUT}],
+    ids=["cancelled", "no requeue", "no script", "its time is over"],
+)
+def test_no_other_job_is_put_back_while_it_cleans_up(fields: dict[str, Any]) -> None:
+    _, actions = done(ended_and_cleans_up(JobState.FAILED).change_job(3, **fields))
+    assert not any(isinstance(each, RequeueJob) for each in actions)
+
+
+def test_nor_is_one_on_a_node_that_fell_silent_for_its_gpus_would_leak() -> None:
+    picture = ended_and_cleans_up(JobState.FAILED)
+    (node,) = picture.seen.jobs[JobId(3)].nodes
+    silent, actions = done(picture.agent_lost(node, ago_s=0.5))
+    assert not any(isinstance(each, RequeueJob) for each in actions)
+    _, actions = done(silent.heard(node).after(1))
+    assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]
+
+
+def test_a_new_job_with_the_number_of_one_that_was_evicted_has_nothing_of_its_past() -> None:
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    picture = picture.requeued(3, qos="stw-a-b", submitted=picture.now, eligible=picture.now + 120)
+    back, _ = done(picture.after(61.0))
+    assert back.memory.quota_jobs[JobId(3)].count == 1
+    gone = back.see(jobs={id: job for id, job in back.seen.jobs.items() if id != 3}).after(60.0)
+    picture, _ = done(gone)
+    new, _ = done(runs(picture, 3, "b", 1, on="n1", submitted=picture.now, started=picture.now))
+    assert JobId(3) not in new.memory.quota_jobs
+    older = back.change_job(3, state=JobState.RUNNING, restarts=0, submitted=1.0, reason="", nodes=frozenset({n("n2")}))
+    assert done(older)[0].memory.quota_jobs[JobId(3)].count == 1, "slurmctld shows it as before the eviction"
+
+
 @pytest.mark.parametrize(
     ("after_s", "failed"),
     [
         (-1.0, {}),
         (0.0, {SIGNAL: "stale: job 3 is COMPLETED, it does not run"}),
         (5.0, {SIGNAL: "retry: no answer"}),
-        (5.0, {"quota:requeue:3:0:ended": "refused: no"}),
+        (5.0, {f"{REQUEUE}:ended": "refused: no"}),
     ],
     ids=["ended before", "ended when the signal came", "perhaps not told", "Slurm refuses"],
 )

@@ -170,6 +170,9 @@ def set_back(by: float) -> Picture:
     """The clock was set back by so much after the victim had its signal."""
     picture, actions = done(borrowed_and_wanted_back(WEAK))
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [3]
+    for id, job in picture.seen.jobs.items():
+        stamps = {name: at - by for name in ("submitted", "started") if (at := getattr(job, name)) is not None}
+        picture = picture.change_job(id, **stamps)
     return replace(picture, memory=moved_earlier(picture.memory, by), now=picture.now - by).after(5.0)
 
 

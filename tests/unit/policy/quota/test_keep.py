@@ -189,6 +189,25 @@ def test_a_higher_class_of_the_same_team_goes_before() -> None:
     assert picture.memory.quota_jobs[JobId(1)].evictions[-1].cause.value == "in_team"
 
 
+def test_a_priority_class_that_the_site_does_not_have_is_told_once_for_each_user() -> None:
+    scheduler = SchedulerConfig(classes=(PriorityClass(name="high", weight=90), PriorityClass(name="low", weight=10)))
+    site = a_site()
+    site = replace(site, memory=replace(site.memory, scheduler=scheduler))
+    site = runs(runs(site, 1, "a", 1, comment="priority-class=hihg"), 2, "a", 1, comment="priority-class=high")
+    site = waits(site, 3, "a", 1, comment="x, priority-class=Low")
+    site = waits(waits(site, 4, "a", 1, comment="priority-class=max", user_id=4711), 5, "a", 1, comment="no class")
+
+    def told(picture: Picture) -> list[tuple[JobId | None, str]]:
+        events = (each for each in picture.plan().events if each.kind == "quota.unknown_class")
+        return [(each.job, each.text) for each in events]
+
+    found = told(site)
+    assert sorted((job or 0) for job, _ in found) == [3, 4]
+    words = "priority class max is none of this site's (high, low): it counts as the lowest"
+    assert (JobId(4), f"job 4: its {words}") in found
+    assert told(site.then(60.0)) == []
+
+
 def test_a_limit_that_somebody_set_by_hand_is_obeyed_and_told() -> None:
     picture = a_site()
     accounting = picture.seen.accounting

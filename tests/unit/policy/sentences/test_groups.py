@@ -172,7 +172,11 @@ SLOTS: list[Row] = [
         lambda: gated(),
         lambda: gated(hitch=Hitch.NONE),
     ),
-    ("; its turn has come", lambda: waiting(), lambda: waiting(hitch=Hitch.CAPACITY, tries=1, trouble="none")),
+    (
+        "; its turn has come",
+        lambda: waiting(hitch=Hitch.CAPACITY, tries=1, trouble="none"),
+        lambda: waiting(next_try=T0 + 60, hitch=Hitch.CAPACITY),
+    ),
     (
         "; its jobs are waited for 10 min more",
         lambda: at(SlotStep.DRAIN, purpose=Purpose.LEAVE, deadline=T0 + 600),

@@ -82,6 +82,19 @@ def test_a_missing_slot_tells_what_failed_and_when_it_is_tried_again() -> None:
     assert "workers-3: waiting for 30 s; failed 3 times (capacity): no capacity for ml.p5; next try in 90 s." in text
 
 
+def test_a_missing_slot_tells_what_it_waits_for_and_what_it_lacks() -> None:
+    checks = gated(step=SlotStep.VERIFY, entered=T0 - 30, next_try=T0 - 90).agent("workers-3", checked_at=T0 - 1)
+    text = of_group(checks.node("workers-3", responding=False))
+    assert "workers-3: verify for 30 s; failed 3 times (capacity): no capacity for ml.p5. Waits for its checks" in text
+    assert "slurmd of workers-3 has not registered." in text
+    assert "next try" not in text
+    unheard = gated(step=SlotStep.PROVISION, tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0)
+    silent = of_group(unheard.agent("workers-3", connected=False))
+    assert "workers-3: provision for 30 s. Waits for its agent to connect, at the latest in" in silent
+    assert "the agent of workers-3 is not connected." in silent
+    assert "the agent of workers-3 is not connected." in of_job(queued(unheard.agent("workers-3", connected=False)))
+
+
 def test_a_slot_whose_machine_the_provider_does_not_list_tells_what_to_do() -> None:
     waiting = gated(tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0)
     pools = {"workers": Pool(group="workers", nodes=(n("workers-3"),), fixed=False)}
