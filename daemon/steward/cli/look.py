@@ -163,7 +163,7 @@ def cases(context: Context, closed: bool) -> None:
 @click.option("--node", default="", help="Only events of this node.")
 @click.option("--job", default="", metavar="JOB", help="Only events of this job (17, or 17_1 of an array).")
 @click.option("--since", metavar="AGE", callback=age, default=None, help="Only the last 30m, 12h, 7d.")
-@click.option("--kind", default="", help="Only kinds that begin with this: case., node.lost, breaker.")
+@click.option("--kind", default="", help="Only kinds that begin with this: case., node.fault, breaker.")
 @click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
 def events(
     context: Context,

@@ -26,6 +26,7 @@ from steward.workflows.doctor import (
     bad,
     judge_addresses,
     judge_agents,
+    judge_channels,
     judge_dynamic,
     judge_fit,
     judge_include,
@@ -143,7 +144,9 @@ class Doctor:
     def _settings(self) -> list[DoctorLine]:
         if why := settings_problem(self.file):
             return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
-        found = judge_reread(self.file, self.settings, self.reread)
+        latest = self.latest()
+        channels = judge_channels(self.settings, latest.memory.groups) if latest else []
+        found = [*judge_reread(self.file, self.settings, self.reread), *channels]
         return found or [ok("settings", f"{self.file} is in force, and changed by root alone")]
 
     def _mode(self) -> list[DoctorLine]:
@@ -179,7 +182,8 @@ class Doctor:
             expected = with_machine(Draft(latest.seen, self.want, latest.memory, latest.at))
         heard = {name for name, view in self.views().items() if view.connected and name in nodes}
         found = judge_agents(expected | heard, self.views(), self.details(), self.version, is_new=is_new)
-        return [*found, *judge_addresses(self.nodes_at(Origin.STRANGE), self.nodes_at(Origin.UNKNOWN))]
+        places = (self.nodes_at(origin) & heard for origin in (Origin.STRANGE, Origin.UNKNOWN))
+        return [*found, *judge_addresses(*places)]
 
     def _slurm_conf(self) -> list[DoctorLine]:
         config = self.config.config()

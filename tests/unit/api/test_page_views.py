@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from steward.api.page.charts import day_of_node, hourly, job_time, open_counts
+from steward.api.page.jobs import jobs
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import node, nodes, place
 from steward.api.page.overview import overview
@@ -53,6 +54,13 @@ def test_nodes_are_chosen_by_name_state_check_user_and_place(look: Look) -> None
     uid = look.snapshot.seen.jobs[JobId(111)].user_id
     user = next(one.user for one in node(look, asked("n45")).jobs if one.id == JobId(111))
     assert {"n45", "n46", "n47", "n48"} <= set(found(look, user=user)), uid
+
+
+def test_the_jobs_that_come_back_are_first_and_times_are_in_hours(look: Look) -> None:
+    rows = jobs(look, asked()).jobs.rows
+    assert [row.id for row in rows][:3] == [100, 111, 110]
+    assert overview(look, asked()).jobs[0].id == JobId(100)
+    assert rows[1].time.spent == "start 90 s, work 6 h"
 
 
 def test_the_most_urgent_nodes_come_first_and_long_lists_have_pages(look: Look) -> None:

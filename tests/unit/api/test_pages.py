@@ -15,6 +15,7 @@ from steward.model.events import Event
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
+from steward.model.node import NodeBase
 from steward.ports import Retryable
 from steward.workflows.snapshot import HeadStandstill
 from tests.builders.api_cluster import an_api_cluster
@@ -144,6 +145,28 @@ def test_metrics_are_in_prometheus_format(api: ApiBench) -> None:
     assert "steward_agents_connected 5.0" in text
     assert "steward_detect_seconds_count 1.0" in text
     assert "steward_cycle_seconds_bucket" in text
+
+
+@pytest.mark.parametrize(
+    ("base", "flags", "word"),
+    [
+        (NodeBase.IDLE, "", "idle"),
+        (NodeBase.IDLE, "CLOUD", "idle"),
+        (NodeBase.IDLE, "MAINTENANCE RESERVED", "maint"),
+        (NodeBase.IDLE, "RESERVED", "reserved"),
+        (NodeBase.IDLE, "CLOUD POWERED_DOWN", "powered_down"),
+        (NodeBase.IDLE, "POWERING_UP", "powering_up"),
+        (NodeBase.IDLE, "INVALID_REG", "invalid"),
+        (NodeBase.ALLOCATED, "MAINTENANCE", "allocated"),
+        (NodeBase.IDLE, "DRAIN MAINTENANCE", "drained"),
+        (NodeBase.DOWN, "MAINTENANCE", "down"),
+    ],
+)
+def test_a_node_that_takes_no_job_does_not_count_as_idle(
+    api: ApiBench, base: NodeBase, flags: str, word: str
+) -> None:
+    api.show(a_cluster(1).node("n1", base=base, flags=frozenset(flags.split())))
+    assert api.client().object("/v1/status")["nodes"] == {word: 1}
 
 
 def test_root_and_slurm_user_may_pause_and_resume(api: ApiBench) -> None:
