@@ -1,9 +1,9 @@
 """Does what docs/quickstart-admin.md says, on fresh machines: `python3 -m tests.packages.prove`, with a Docker engine.
 
 A controller, three nodes and a login host without Steward and without a compiler, made by hand in one of several ways
-(`--site`, also several, one after the other with the packages of the first); the page's own commands; a node is killed under a user's job, which must run again, as the node must
-serve again; the user asks why on the login host; a newer build of the packages is installed; all is purged and nothing
-may be left.
+(`--site`; several share one build of the packages); the page's own commands; a node is killed under a user's job, which
+must run again, as the node must serve again; the user asks why on the login host; a newer build of the packages is
+installed; all is purged and nothing may be left.
 """
 
 import argparse
@@ -196,7 +196,7 @@ def leave_result(site: str, suite: str, **on: str) -> None:
 
 
 def go_through(name: str, cluster: Cluster, said: argparse.Namespace, kept: Path) -> None:
-    """From the bare machines to bare machines again. Raises Unproved. `kept`: a folder for both builds of the packages."""
+    """From the bare machines to bare machines again. Raises Unproved. `kept`: a folder for both builds."""
     made = said.made or built_for(said.suite, kept)
     cluster.up()
     say(f"a hand-made cluster of five machines is up: {name}")
@@ -227,7 +227,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="Leave the machines there.")
     parser.add_argument("--suite", default="bookworm", choices=_SLURM_OF, help="Debian release of the machines.")
     parser.add_argument("--made", type=Path, nargs=2, metavar=("FOLDER", "NEWER"), help="Two builds of the packages.")
-    parser.add_argument("--site", nargs="+", default=["ordinary"], choices=SITES, help="How clusters were made by hand.")
+    parser.add_argument(
+        "--site", nargs="+", default=["ordinary"], choices=SITES, help="How clusters were made by hand."
+    )
     said = parser.parse_args()
     make_image(said.suite)
     with tempfile.TemporaryDirectory(prefix="steward-packages-") as kept:

@@ -38,7 +38,7 @@ def test_init_without_slurm_says_where_to_run_it(tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(main, ["init", "--print"])
     assert done.exit_code == 1
     assert "Slurm does not answer here; run this on the controller, where `scontrol ping` must say UP" in done.output
-    assert "cannot start `scontrol show config`: No such file or directory" in done.output
+    assert "cannot start `scontrol`: No such file or directory" in done.output
 
 
 def test_a_slurm_conf_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:

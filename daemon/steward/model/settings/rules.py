@@ -134,6 +134,8 @@ def _group_providers(settings: Settings) -> Iterator[Problem]:
 
 
 def _with_table(kind: str) -> str:
+    if kind in frozenset(ProviderKind):
+        return f"it with its table [provider.{kind}], which is not there"
     known = ", ".join(f'"{each}"' for each in ProviderKind)
     return f"one of {known}, or one that an installed package brings; and add its table [provider.{kind}]"
 
