@@ -123,7 +123,7 @@ def test_a_node_has_its_checks_jobs_repairs_and_events(look: Look) -> None:
     assert {one["id"] for one in n3.quiet} >= {"clock", "memory"}
     assert [case.id for case in n7.cases] == ["c9-1"]
     assert [job.id for job in n7.jobs] == [101, 100], "the one that is there, and the one that lost it"
-    assert [event.kind for event in n7.events] == ["case.opened", "node.lost"]
+    assert [event.kind for event in n7.events] == ["case.opened", "node.fault"]
     assert [len(lane.bars) for lane in n7.lanes] == [1, 2, 2]
 
 
@@ -137,8 +137,8 @@ def test_events_are_chosen_by_node_kind_and_level(look: Look) -> None:
     def kinds(**query: str) -> list[Any]:
         return [event.kind for event in events(look, asked(**query)).events.rows]
 
-    assert kinds(node="n7") == ["case.opened", "node.lost"]
-    assert kinds(level="error") == ["node.lost"]
+    assert kinds(node="n7") == ["case.opened", "node.fault"]
+    assert kinds(level="error") == ["node.fault"]
     assert kinds(kind="case.") == ["case.opened", "case.closed"]
 
 
