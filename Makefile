@@ -146,7 +146,7 @@ house:          ## what the package is made of, in figures; ARGS="--twice": clas
 packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), wheel, sources; ARGS="--release N"
 	@PYTHONPATH=daemon $(PYTHON) -m tools.packages $(ARGS)
 
-e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site root|configless|mixed|fixed --suite trixie"
+e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site ordinary root configless mixed fixed --suite trixie"
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages

@@ -266,7 +266,11 @@ class Client:
         except ssl.SSLError as error:
             text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({cause(error)})"
             raise Unreachable(text) from error
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except ValueError as error:
+            raise HeadError(
+                f"{self._url} is not a head's address: write http://HOST:PORT (--url or STEWARD_URL)"
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
         if status == HTTPStatus.UNAUTHORIZED and method == "GET" and not headers:
             proof = self._proof(payload("GET", urlsplit(self._url + path).path, b""))

@@ -54,10 +54,10 @@ def told_of() -> list[Event]:
     """Events of that day, oldest first."""
     day = [
         Event(at=T0 - 5 * HOUR, kind="case.closed", text="n14: its checks passed", node=n("n14"), case=CaseId("c3-1")),
-        Event(at=T0 - 600, kind="node.lost", text="n7: its agent is gone", level=Level.ERROR, node=n("n7")),
+        Event(at=T0 - 600, kind="node.fault", text="n7: its agent is gone", level=Level.ERROR, node=n("n7")),
         Event(at=T0 - 595, kind="case.opened", text="n7: lost", level=Level.WARNING, node=n("n7"), case=CaseId("c9-1")),
         Event(at=T0 - 594, kind="job.requeued", text="job 100 is requeued", level=Level.WARNING, job=JobId(100)),
-        Event(at=T0 - 300, kind="check.failed", text="gpu.ecc fails", level=Level.WARNING, node=n("n3")),
+        Event(at=T0 - 300, kind="node.fault", text="n3: gpu.ecc fails", level=Level.WARNING, node=n("n3")),
         Event(at=T0 - 20, kind="job.opted_in", text="job 111 asked to be resumed", job=JobId(111)),
     ]
     return sorted(day, key=lambda event: event.at)

@@ -1,9 +1,9 @@
 """Does what docs/quickstart-admin.md says, on fresh machines: `python3 -m tests.packages.prove`, with a Docker engine.
 
 A controller, three nodes and a login host without Steward and without a compiler, made by hand in one of several ways
-(`--site`); the page's own commands; a node is killed under a user's job, which must run again, as the node must
-serve again; the user asks why on the login host; a newer build of the packages is installed; all is purged and nothing
-may be left.
+(`--site`; several share one build of the packages); the page's own commands; a node is killed under a user's job, which
+must run again, as the node must serve again; the user asks why on the login host; a newer build of the packages is
+installed; all is purged and nothing may be left.
 """
 
 import argparse
@@ -195,28 +195,30 @@ def leave_result(site: str, suite: str, **on: str) -> None:
     (_RESULTS / f"e2e-packages-{site}-{suite}.xml").write_bytes(ElementTree.tostring(case))
 
 
-def go_through(cluster: Cluster, said: argparse.Namespace) -> None:
-    """From the bare machines to bare machines again. Raises Unproved."""
-    made = said.made or built_for(said.suite, cluster.shared)
+def go_through(name: str, cluster: Cluster, said: argparse.Namespace, kept: Path) -> None:
+    """From the bare machines to bare machines again. Raises Unproved. `kept`: a folder for both builds."""
+    made = said.made or built_for(said.suite, kept)
     cluster.up()
-    say(f"a hand-made cluster of five machines is up: {said.site}")
+    say(f"a hand-made cluster of five machines is up: {name}")
     before = files_of(cluster)
     count, taken = follow_page(cluster, quick=said.quick, made=made and made[0])
     took = kill_and_see(cluster)
     say(f"the job ran again {took:.1f} s after its node was killed")
     decides_on_a_failure(cluster)
     cluster.site.story(cluster)
-    newer = made[1] if made else cluster.shared / "newer"
     if not made:
-        run("sh", "-c", f'make packages ARGS="--reuse --release 2 --out {newer}"')
-    upgrade(cluster, newer)
+        made = kept / "made", kept / "newer"
+        shutil.copytree(cluster.shared / "steward", made[0])
+        run("sh", "-c", f'make packages ARGS="--reuse --release 2 --out {made[1]}"')
+    said.made = made
+    upgrade(cluster, made[1])
     say("upgraded")
     system = cluster.on(HEAD, "sinfo -V; . /etc/os-release; echo $PRETTY_NAME").splitlines()
     purge(cluster, before)
     say(f"purged, nothing left; {count} commands, {taken:.0f} s without the build")
     if count > _MOST_COMMANDS or taken > _MOST_S:
         raise Unproved(f"more than {_MOST_COMMANDS} commands or {_MOST_S:g} s")
-    leave_result(said.site, said.suite, slurm=system[0].split()[-1], os=system[1], bed="packages")
+    leave_result(name, said.suite, slurm=system[0].split()[-1], os=system[1], bed="packages")
 
 
 def main() -> int:
@@ -225,24 +227,36 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="Leave the machines there.")
     parser.add_argument("--suite", default="bookworm", choices=_SLURM_OF, help="Debian release of the machines.")
     parser.add_argument("--made", type=Path, nargs=2, metavar=("FOLDER", "NEWER"), help="Two builds of the packages.")
-    parser.add_argument("--site", default="ordinary", choices=SITES, help="How the cluster was made by hand.")
+    parser.add_argument(
+        "--site", nargs="+", default=["ordinary"], choices=SITES, help="How clusters were made by hand."
+    )
     said = parser.parse_args()
     make_image(said.suite)
+    with tempfile.TemporaryDirectory(prefix="steward-packages-") as kept:
+        failed = [name for name in said.site if not is_proved(name, said, Path(kept))]
+    if failed:
+        say(f"FAILED: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def is_proved(name: str, said: argparse.Namespace, kept: Path) -> bool:
+    """Whether the page's promises come true on this site, on machines of its own."""
     shared = Path(tempfile.mkdtemp(prefix="steward-packages-"))
     shared.chmod(0o1777)
     (shared / "train.sh").write_text(_TRAIN)
-    name = f"steward-packages-{secrets.token_hex(3)}"
-    cluster = Cluster(name=name, shared=shared, suite=said.suite, site=SITES[said.site])
+    cluster = Cluster(
+        name=f"steward-packages-{secrets.token_hex(3)}", shared=shared, suite=said.suite, site=SITES[name]
+    )
     try:
-        go_through(cluster, said)
+        go_through(name, cluster, said, kept)
     except Unproved as error:
-        say(f"FAILED: {error}")
-        return 1
+        say(f"FAILED: {name}: {error}")
+        return False
     finally:
         if not said.keep:
             cluster.down()
             shutil.rmtree(shared, ignore_errors=True)
-    return 0
+    return True
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from steward.model.agent_action import Action, CollectStacks, LetGo, MendNode
 from steward.model.ask import Answer
 from steward.model.case import CaseStep, Trigger
 from steward.model.desired import Desired
+from steward.model.event_kinds import KINDS
 from steward.model.health import Advice
 from steward.model.ids import JobId
 from steward.model.mark import SPARE, first_token
@@ -177,6 +178,7 @@ def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:
     if seen.slurm is not Freshness.FRESH:
         return
     nodes, jobs = world.slurm.shown_nodes(world.now), world.slurm.shown(world.now)
+    assert {event.kind for event in decided.events} <= KINDS, "an event of a kind that is not in the list"
     about = [(str(action.key), subject_of([action], seen)) for action in decided.actions]
     about += [(event.text, subjects_of_events([event])) for event in decided.events]
     for what, subject in about:

@@ -108,7 +108,8 @@ class Munge:
         """Return the words for an error code."""
         detail = self._quick.munge_ctx_strerror(context) or self._quick.munge_strerror(code) or b"unknown error"
         hint = f" ({_HINTS[code]})" if code in _HINTS else ""
-        return f"munge {what}: {detail.decode('ascii', 'replace')}{hint}"
+        said = detail.decode("ascii", "replace").removesuffix(" (Did you start munged?)")
+        return f"munge {what}: {said}{hint}"
 
     def _time(self, context: ctypes.c_void_p, option: int) -> float:
         """Return a time of the credential that was read last (Unix s)."""

@@ -140,7 +140,7 @@ def _start(argv: Sequence[str], **options: Any) -> Child:
     try:
         return subprocess.Popen(list(argv), start_new_session=True, **options)
     except (OSError, ValueError) as error:
-        raise Failed(f"cannot start `{show(' '.join(argv))}`: {cause(error)}") from error
+        raise Failed(f"cannot start `{show(argv[0])}`: {cause(error)}") from error
 
 
 def end(child: Child, timeout_s: float) -> bool:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 
+from steward.model import event_kinds
 from steward.model.events import Event, Level
+from steward.model.text import printable
 from steward.ports import StorePort
 
 _PAGE = 1000
@@ -28,7 +30,7 @@ class EventChoice:
 
     @staticmethod
     def of(said: Mapping[str, str], job_of: Callable[[str], int]) -> "EventChoice":
-        """Return the filter of a query; `job_of` parses a job id. Raises HTTPException for a bad level, job or time."""
+        """Return the filter of a query; `job_of` parses a job id. Raises HTTPException for a bad word, job or time."""
         try:
             level = Level(said.get("level", Level.INFO.value))
         except ValueError as error:
@@ -38,8 +40,10 @@ class EventChoice:
             since = float(said.get("since", "0"))
         except ValueError as error:
             raise HTTPException(400, "since: use Unix seconds") from error
-        job = job_of(said["job"]) if said.get("job") else 0
-        return EventChoice(node=said.get("node", ""), job=job, kind=said.get("kind", ""), level=level, since=since)
+        job, kind = job_of(said["job"]) if said.get("job") else 0, said.get("kind", "")
+        if not event_kinds.is_a_beginning(kind):
+            raise HTTPException(400, f"kind={printable(kind, 40)}: use {event_kinds.nearest(kind)}")
+        return EventChoice(node=said.get("node", ""), job=job, kind=kind, level=level, since=since)
 
     @property
     def is_all(self) -> bool:

@@ -28,13 +28,28 @@ MOST_NAMES = 400
 _OTHER = "other"
 
 
+_IDLE = (
+    ("INVALID_REG", "invalid"),
+    ("INVALID", "invalid"),
+    ("MAINTENANCE", "maint"),
+    ("REBOOT_ISSUED", "reboot"),
+    ("POWERING_UP", "powering_up"),
+    ("POWERING_DOWN", "powering_down"),
+    ("POWER_DOWN", "powering_down"),
+    ("POWERED_DOWN", "powered_down"),
+    ("RESERVED", "reserved"),
+)
+"""Slurm's flags of a node that would otherwise count as idle, with the words for them; the first that it has counts."""
+
+
 def node_state(node: Node) -> str:
-    """Return the node's state in one word: `down`, `draining`, `drained`, or Slurm's base state."""
+    """Return the node's state in one word, mostly as `sinfo` has it: what keeps jobs away counts before `idle`."""
     if node.is_down:
         return "down"
     if node.is_drain:
         return "draining" if node.is_busy else "drained"
-    return node.base.value.lower()
+    idle = not node.is_busy
+    return next((word for flag, word in _IDLE if idle and flag in node.flags), node.base.value.lower())
 
 
 class HealthMetrics(Collector):

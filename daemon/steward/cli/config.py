@@ -14,7 +14,7 @@ from steward.cli.head_unit import runs_as
 from steward.cli.settings_option import file_option, read_settings
 from steward.head import choose
 from steward.model.port_error import PortError
-from steward.model.settings import Settings, SettingsError
+from steward.model.settings import Problem, Settings, SettingsError
 from steward.model.settings.doc import settings_page
 from steward.workflows.site_settings import contradictions_with_slurm, logins_of
 
@@ -39,12 +39,16 @@ def check(file: Path | None, offline: bool) -> None:
 
 
 def _check_files(settings: Settings, where: Path) -> None:
-    """Raise ClickException if stewardd would not start with the files of keys and secrets that the settings name."""
+    """Raise ClickException if a file of keys or secrets, or a program, that the settings name cannot be used."""
+    problems: list[Problem] = []
     try:
         if os.geteuid() in choose.trusted_uids(settings):  # others may not read these files
             choose.check_files(settings)
+            problems = choose.missing_programs(settings)
     except PortError as error:
         raise click.ClickException(f"{where}: {error}") from None
+    if problems:
+        raise click.ClickException(str(SettingsError(str(where), problems)))
 
 
 def _compare(settings: Settings, where: Path) -> str:

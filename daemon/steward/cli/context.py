@@ -22,6 +22,18 @@ P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+class Whole(click.IntRange):
+    """An integer within a range, called so in errors and help."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """A number within a range, called so in errors and help."""
+
+    name = "number"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The context of one call of `steward`."""

@@ -53,13 +53,15 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
 
 def _survey(conf: Path) -> SlurmSite:
     """Return the facts about Slurm. Raises ClickException, with the remedy, if Slurm does not answer."""
+    remedy = "run this on the controller, where `scontrol ping` must say UP"
+    if not conf.exists():
+        raise click.ClickException(f"{conf} is not there; {remedy}, or set SLURM_CONF to the path of its slurm.conf")
     try:
         return survey(conf, _ASK_S)
     except Permanent:
         raise
     except PortError as error:
-        where = f"{conf} is read: SLURM_CONF names another" if conf.exists() else f"{conf} is not there: set SLURM_CONF"
-        remedy = "run this on the controller, where `scontrol ping` must say UP"
+        where = f"{conf} is read: SLURM_CONF names another"
         raise click.ClickException(f"Slurm does not answer here; {remedy} ({where}): {error}") from error
 
 

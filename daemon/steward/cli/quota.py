@@ -130,7 +130,7 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
 @click.argument("job")
 @with_json
 def explain(context: Context, job: str) -> None:
-    """Explain why a job waits for quota or was evicted. The same as `steward explain job JOB`."""
+    """Explain why a job waits or was evicted. The same as `steward explain job JOB`."""
     click.get_current_context().invoke(explain_job, words=("job", job), as_json=context.as_json)
 
 

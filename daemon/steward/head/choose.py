@@ -4,11 +4,11 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import SecretStr
 
@@ -29,7 +29,9 @@ from steward.model.events import Event
 from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
 from steward.model.notify import ChannelKind
-from steward.model.settings import ProviderKind, Settings, split_host_port
+from steward.model.section import Section
+from steward.model.setting_types import is_program
+from steward.model.settings import Problem, ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
@@ -264,6 +266,33 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
 def trusted_uids(settings: Settings) -> frozenset[int]:
     """Return the uids that agents believe: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
+
+
+def missing_programs(settings: Settings) -> list[Problem]:
+    """Return a problem for each program of the settings that the head would run, and that is not on this machine."""
+    return [
+        Problem.of(key, program, "the path of a program that is on this machine and may be executed")
+        for table in ("provider", "capacity", "notify")
+        for key, program in _programs(getattr(settings, table), table)
+        if not os.access(program, os.X_OK) or not os.path.isfile(program)
+    ]
+
+
+def _programs(table: Any, key: str) -> Iterator[tuple[str, str]]:
+    """Yield each key of a table, or of the tables in it, that has an argv, with its program."""
+    if isinstance(table, tuple):
+        for number, each in enumerate(table):
+            yield from _programs(each, f"{key}[{number}]")
+    if not isinstance(table, Section):
+        return
+    for name, hint in get_type_hints(type(table), include_extras=True).items():
+        if name not in type(table).model_fields:
+            continue
+        value = getattr(table, name)
+        if is_program(hint):
+            yield from [(f"{key}.{name}", value[0])] if value else []
+        else:
+            yield from _programs(value, f"{key}.{name}")
 
 
 def check_files(settings: Settings) -> None:

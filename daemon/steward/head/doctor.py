@@ -26,6 +26,7 @@ from steward.workflows.doctor import (
     bad,
     judge_addresses,
     judge_agents,
+    judge_channels,
     judge_dynamic,
     judge_fit,
     judge_include,
@@ -143,7 +144,9 @@ class Doctor:
     def _settings(self) -> list[DoctorLine]:
         if why := settings_problem(self.file):
             return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
-        found = judge_reread(self.file, self.settings, self.reread)
+        latest = self.latest()
+        channels = judge_channels(self.settings, latest.memory.groups) if latest else []
+        found = [*judge_reread(self.file, self.settings, self.reread), *channels]
         return found or [ok("settings", f"{self.file} is in force, and changed by root alone")]
 
     def _mode(self) -> list[DoctorLine]:
@@ -171,10 +174,10 @@ class Doctor:
         return [ok("provider", f"{self.provider.describe()}; {len(found)} instances")]
 
     def _agents(self) -> list[DoctorLine]:
-        found = judge_agents(
-            self._nodes_with_agents(), self.views(), self.details(), self.version, is_new=self._is_new()
-        )
-        return [*found, *judge_addresses(self.nodes_at(Origin.STRANGE), self.nodes_at(Origin.UNKNOWN))]
+        nodes = self._nodes_with_agents()
+        found = judge_agents(nodes, self.views(), self.details(), self.version, is_new=self._is_new())
+        places = (self.nodes_at(origin) & nodes for origin in (Origin.STRANGE, Origin.UNKNOWN))
+        return [*found, *judge_addresses(*places)]
 
     def _nodes_with_agents(self) -> frozenset[NodeName]:
         """Return Slurm's nodes whose agents are expected, or connected all the same."""

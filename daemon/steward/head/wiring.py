@@ -253,7 +253,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
 def _site(settings: Settings) -> SiteCommands:
     table = settings.capacity
     return SiteCommands(
-        backup=table.backup, restore=table.restore, alarms=table.alarms, deadline_s=table.backup_deadline_s
+        backup=table.backup, restore=table.restore, alarms=table.alarms or (), deadline_s=table.backup_deadline_s
     )
 
 
@@ -297,9 +297,9 @@ def _desk(base: _Base) -> NotifyDesk:
 
 
 def _contradictions(settings: Settings) -> Sequence[Problem]:
-    """Ask Slurm, and return the contradictions between it and the settings."""
+    """Ask Slurm, and return the contradictions between the settings and it or this machine."""
     site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
-    return contradictions_with_slurm(settings, site)
+    return [*contradictions_with_slurm(settings, site), *choose.missing_programs(settings)]
 
 
 def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:

@@ -11,7 +11,7 @@ from pydantic import Field
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
 from steward.model.section import Section
-from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderName, Words
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, Program, ProviderName, Words
 
 
 class GateRule(Enum):
@@ -119,8 +119,8 @@ class CapacitySettings(Section):
     backup_deadline_s: float = Field(
         default=600.0, ge=1, le=86400, description="Time limit of `backup`, and of `restore`."
     )
-    alarms: tuple[str, ...] = Field(
-        default=(),
+    alarms: Program | None = Field(
+        default=None,
         description="argv that is given alarm names and prints those that fire; asked during updates.",
     )
     setup_logs_days: float = Field(default=30.0, ge=0, le=3650, description="The head keeps logs of setups this long.")

@@ -31,7 +31,7 @@ _RANK = {level: rank for rank, level in enumerate(Level)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event; `kind` is stable and dotted (`case.opened`, `job.resumed`, `node.lost`, `action.failed`, ...)."""
+    """One event; `kind` is stable and dotted (`case.opened`, `job.resumed`), one of `model/event_kinds.py`."""
 
     at: float
     kind: str

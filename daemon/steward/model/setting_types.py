@@ -215,3 +215,8 @@ ExitCodes = Annotated[tuple[int, ...], Checked(_exit_codes)]
 AutoResume = Annotated[str, Checked(_auto_resume)]
 ProviderName = Annotated[str, Checked(_provider_name)]
 Program = Annotated[tuple[str, ...], Checked(_program)]
+
+
+def is_program(hint: Any) -> bool:
+    """Return whether the type is that of an argv, as `Program` and `NodeCommand` are."""
+    return any(rule in (_program, _for_a_node) for rule in _rules(hint))

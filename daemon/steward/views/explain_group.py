@@ -222,7 +222,7 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
     rules = rules_of(run.spec, run.base, site)
     sizes = ", ".join(map(str, rules.spec.sizes)) if rules is not None else "none"
     has = f"{_has(run)} (sizes: {sizes})" if run.is_open else "is over"
-    lines = [f"Elastic run {run.id} {has}; {run.changes} changes of size so far."]
+    lines = [f"Elastic run {run.id} {has}; {count_noun(run.changes, 'change')} of size so far."]
     if run.is_open:
         lines.append(_waits_for(run, site, now))
     lines += [f"{ago(change.at, now)}: {change.why}{_took(change.at, change.done)}." for change in run.events[-_LAST:]]

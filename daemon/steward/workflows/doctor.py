@@ -85,6 +85,17 @@ def _changed(at: str, before: object, now: object) -> Iterator[str]:
         yield at
 
 
+def judge_channels(settings: Settings, api_groups: Collection[str]) -> list[DoctorLine]:
+    """Judge whether the groups of each channel of notifications exist, in the settings or by the API."""
+    known = {*api_groups, *(slot.group for slot in settings.slots().values()), *(one.name for one in settings.groups)}
+    return [
+        warn("settings", f"notify channel {one.name} is for group {name}, which is not there", "correct its `groups`")
+        for one in settings.notify
+        for name in one.groups
+        if name not in known
+    ]
+
+
 def judge_fit(problems: Sequence[Problem]) -> list[DoctorLine]:
     """Judge the contradictions between the settings in force and Slurm."""
     return [warn("settings", *_halves(str(problem))) for problem in problems]

@@ -59,6 +59,11 @@ def test_a_level_that_is_none_is_refused(api: ApiBench) -> None:
         api.client().events(wanted=EventFilter(level="loud"))
 
 
+def test_a_kind_with_which_no_event_begins_is_refused(api: ApiBench) -> None:
+    with pytest.raises(HeadError, match=r"kind=node\.lots: use node\."):
+        api.client().events(wanted=EventFilter(kind="node.lots"))
+
+
 @contextmanager
 def scripted(answers: list[int | list[dict[str, Any]]]) -> Iterator[str]:
     """A head that gives these answers in turn: events, an HTTP error, or (0) none at all."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from steward.api.page.charts import day_of_node, hourly, job_time, open_counts
+from steward.api.page.jobs import jobs
 from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import node, nodes, place
 from steward.api.page.overview import overview
@@ -53,6 +54,13 @@ def test_nodes_are_chosen_by_name_state_check_user_and_place(look: Look) -> None
     uid = look.snapshot.seen.jobs[JobId(111)].user_id
     user = next(one.user for one in node(look, asked("n45")).jobs if one.id == JobId(111))
     assert {"n45", "n46", "n47", "n48"} <= set(found(look, user=user)), uid
+
+
+def test_the_jobs_that_come_back_are_first_and_times_are_in_hours(look: Look) -> None:
+    rows = jobs(look, asked()).jobs.rows
+    assert [row.id for row in rows][:3] == [100, 111, 110]
+    assert overview(look, asked()).jobs[0].id == JobId(100)
+    assert rows[1].time.spent == "start 90 s, work 6 h"
 
 
 def test_the_most_urgent_nodes_come_first_and_long_lists_have_pages(look: Look) -> None:
@@ -115,7 +123,7 @@ def test_a_node_has_its_checks_jobs_repairs_and_events(look: Look) -> None:
     assert {one["id"] for one in n3.quiet} >= {"clock", "memory"}
     assert [case.id for case in n7.cases] == ["c9-1"]
     assert [job.id for job in n7.jobs] == [101, 100], "the one that is there, and the one that lost it"
-    assert [event.kind for event in n7.events] == ["case.opened", "node.lost"]
+    assert [event.kind for event in n7.events] == ["case.opened", "node.fault"]
     assert [len(lane.bars) for lane in n7.lanes] == [1, 2, 2]
 
 
@@ -129,8 +137,8 @@ def test_events_are_chosen_by_node_kind_and_level(look: Look) -> None:
     def kinds(**query: str) -> list[Any]:
         return [event.kind for event in events(look, asked(**query)).events.rows]
 
-    assert kinds(node="n7") == ["case.opened", "node.lost"]
-    assert kinds(level="error") == ["node.lost"]
+    assert kinds(node="n7") == ["case.opened", "node.fault"]
+    assert kinds(level="error") == ["node.fault"]
     assert kinds(kind="case.") == ["case.opened", "case.closed"]
 
 

@@ -15,6 +15,7 @@ from steward.model.events import Event
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
+from steward.model.node import NodeBase
 from steward.ports import Retryable
 from steward.workflows.snapshot import HeadStandstill
 from tests.builders.api_cluster import an_api_cluster
@@ -146,6 +147,26 @@ def test_metrics_are_in_prometheus_format(api: ApiBench) -> None:
     assert "steward_cycle_seconds_bucket" in text
 
 
+@pytest.mark.parametrize(
+    ("base", "flags", "word"),
+    [
+        (NodeBase.IDLE, "", "idle"),
+        (NodeBase.IDLE, "CLOUD", "idle"),
+        (NodeBase.IDLE, "MAINTENANCE RESERVED", "maint"),
+        (NodeBase.IDLE, "RESERVED", "reserved"),
+        (NodeBase.IDLE, "CLOUD POWERED_DOWN", "powered_down"),
+        (NodeBase.IDLE, "POWERING_UP", "powering_up"),
+        (NodeBase.IDLE, "INVALID_REG", "invalid"),
+        (NodeBase.ALLOCATED, "MAINTENANCE", "allocated"),
+        (NodeBase.IDLE, "DRAIN MAINTENANCE", "drained"),
+        (NodeBase.DOWN, "MAINTENANCE", "down"),
+    ],
+)
+def test_a_node_that_takes_no_job_does_not_count_as_idle(api: ApiBench, base: NodeBase, flags: str, word: str) -> None:
+    api.show(a_cluster(1).node("n1", base=base, flags=frozenset(flags.split())))
+    assert api.client().object("/v1/status")["nodes"] == {word: 1}
+
+
 def test_root_and_slurm_user_may_pause_and_resume(api: ApiBench) -> None:
     assert api.client(uid=900).pause("maintenance")["done"]
     assert api.store.memory.paused
@@ -200,6 +221,12 @@ def test_while_munged_is_away_the_refusal_says_so(api: ApiBench) -> None:
     api.munged.up = False
     answer = requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=FACT_S)
     assert (answer.status_code, "munged" in answer.json()["error"]) == (503, True)
+
+
+@pytest.mark.parametrize("url", ["head1:6860", "ftp://head1:6860", "http://head1:many", "http://"])
+def test_an_address_that_is_none_of_a_head_is_told_with_the_form_that_is(url: str) -> None:
+    with pytest.raises(HeadError, match=r"is not a head's address: write http://HOST:PORT"):
+        Client(url).object("/v1/status")
 
 
 def test_a_head_that_is_not_there_is_told_with_where_it_was_looked_for() -> None:

@@ -71,9 +71,9 @@ def test_the_first_page_shows_what_is_wrong_what_is_done_and_what_waits(site: Ap
     wrong, doing, waits = html.split('aria-labelledby="')[1:4]
     for piece in ("/incident/agents", 'href="/node/n5"', "Xid 94"):
         assert piece in wrong
-    for piece in ("/case/c9", 'href="/job/100"'):
+    for piece in ("/case/c9", 'href="/job/100"', ">deep check d4</a>"):
         assert piece in doing
-    for piece in ("/case/c8", "<code>steward approve c10</code>", "group:gpu", "drained by admin"):
+    for piece in ("/case/c8", "<code>steward approve c10</code>", "needs approval", "group:gpu", "drained by admin"):
         assert piece in waits
 
 

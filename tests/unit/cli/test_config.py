@@ -33,9 +33,20 @@ def test_init_without_slurm_says_where_to_run_it(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(main, ["init", "--print"])
     assert done.exit_code == 1
+    assert "none.conf is not there; run this on the controller, where `scontrol ping` must say UP" in done.output
+    (tmp_path / "none.conf").touch()
+    done = CliRunner().invoke(main, ["init", "--print"])
+    assert done.exit_code == 1
     assert "Slurm does not answer here; run this on the controller, where `scontrol ping` must say UP" in done.output
-    assert "none.conf is not there: set SLURM_CONF" in done.output
-    assert "cannot start `scontrol show config`: No such file or directory" in done.output
+    assert "cannot start `scontrol`: No such file or directory" in done.output
+
+
+def test_a_slurm_conf_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "steward.toml"
+    file.write_text('[cluster]\nslurm_conf = "/none/slurm.conf"\n')
+    done = CliRunner().invoke(main, ["config", "check", "--config", str(file)])
+    assert "/none/slurm.conf is not there: name Slurm's own slurm.conf in cluster.slurm_conf" in done.output
+    assert "rc=" not in done.output
 
 
 CHANNEL = '[[notify]]\nname = "ops"\nkind = "webhook"\n'
@@ -47,6 +58,13 @@ CHANNEL = '[[notify]]\nname = "ops"\nkind = "webhook"\n'
         (f'{CHANNEL}url = "https://a.example"\ntemplate = "slak"\n', ["--offline"], "notify[0].template"),
         (f'{CHANNEL}url_file = "/none/url"\n', [], "url_file /none/url: No such file or directory"),
         ('[api]\nkeys_file = "/none/keys"\n', [], "access keys /none/keys: No such file or directory"),
+        (
+            '[[notify]]\nname = "own"\nkind = "command"\ncommand = ["/none/tell", "-x"]\n',
+            [],
+            'notify[0].command = "/none/tell": use the path of a program that is on this machine and may be executed',
+        ),
+        ('[capacity]\nalarms = ["/etc/passwd"]\n', [], 'capacity.alarms = "/etc/passwd": use the path of a program'),
+        ('[provider.static]\nreboot = ["/etc", "%n"]\n', [], 'provider.static.reboot = "/etc": use the path'),
     ],
 )
 def test_a_file_with_which_the_head_would_not_start_is_not_called_valid(

@@ -55,6 +55,21 @@ def test_the_help_of_a_command_below_a_group_ends_with_its_examples() -> None:
     assert told.splitlines()[-1] == "  " + "  steward breaker reset check:gpu.xid --json"
 
 
+def test_a_group_shows_the_example_that_changes_nothing() -> None:
+    firsts: dict[str, str] = {}
+    for path in EXAMPLES:
+        group, _, word = path.partition(" ")
+        firsts.setdefault(group, word)
+    listed = {path.partition(" ")[0] for path in EXAMPLES if path.endswith(" list")}
+    assert {group: firsts[group] for group in listed} == dict.fromkeys(listed, "list")
+
+
+def test_no_list_of_commands_cuts_a_sentence_off() -> None:
+    for path in groups(main):
+        told = CliRunner().invoke(main, [*path, "--help"], obj=None).output
+        assert "..." not in told.partition("Commands:")[2].partition("Example")[0], path
+
+
 def groups(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     if isinstance(command, click.Group):
         yield path
@@ -101,3 +116,15 @@ def test_every_line_of_the_list_of_commands_names_one_that_is_there() -> None:
     for late in late_commands(main):
         assert isinstance(late.load(), click.Command)
         assert late.help.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("group scale workers many", "Invalid value for 'COUNT': 'many' is not a valid integer."),
+        ("group scale workers -- -1", "Invalid value for 'COUNT': -1 is not in the range x>=0."),
+        ("top --every x", "Invalid value for '--every': 'x' is not a valid number."),
+    ],
+)
+def test_a_wrong_number_is_told_in_plain_words(words: str, said: str) -> None:
+    assert CliRunner().invoke(main, words.split()).output.splitlines()[-1] == f"Error: {said}"

@@ -14,6 +14,7 @@ from steward.ports import Permanent
 
 SECRET = "https://hooks.example.org/T0PSECRET"
 HOOK = f'[[notify]]\nname="ops"\nkind="webhook"\nurl="{SECRET}"\n'
+GROUP = '[[groups]]\nname="gpu"\nnodes="n[1-2]"\nprovider="static"\n'
 
 
 def settings(text: str) -> Settings:
@@ -35,6 +36,11 @@ def settings(text: str) -> Settings:
         (f'{HOOK}levels=["loud"]', "notify[0].levels"),
         (f'{HOOK}secret="T0PSECRET"\nsecret_file="/x"', "give only one of secret and secret_file"),
         (f'{HOOK}colour="red"', "notify[0].colour"),
+        (f'{HOOK}kinds=["case.", "cases."]', 'notify[0].kinds = "cases.": use case., or another beginning'),
+        (f'{HOOK}kinds=["node.lots"]', 'notify[0].kinds = "node.lots": use node.'),
+        (f'{HOOK}kinds=["?"]', "use one that begins with agent., api., ask., breaker."),
+        (f'{HOOK}groups=["gpus"]\n{GROUP}', 'notify[0].groups = "gpus": use gpu'),
+        (f'{HOOK}groups=["gpu"]', 'notify[0].groups = "gpu": use a group of a [[groups]] table'),
     ],
 )
 def test_a_wrong_channel_is_refused_with_one_line_that_shows_no_secret(text: str, complaint: str) -> None:
@@ -42,6 +48,18 @@ def test_a_wrong_channel_is_refused_with_one_line_that_shows_no_secret(text: str
         settings(text)
     assert complaint in str(refused.value)
     assert "T0PSECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'kinds=["case.", "node.fault", "api.", "api.CreateCluster", "breaker"]',
+        f'groups=["gpu"]\n{GROUP}',
+        'groups=["workers"]\n[capacity]\nprovider="command"\n[provider.command]\nlaunch=["/x"]\nterminate=["/x"]\nlist=["/x"]',
+    ],
+)
+def test_a_channel_chooses_by_beginnings_of_kinds_and_by_groups_also_those_of_the_api(text: str) -> None:
+    settings(HOOK + text)
 
 
 def test_a_channel_is_sent_warnings_and_errors_of_everything_unless_it_says_otherwise() -> None:

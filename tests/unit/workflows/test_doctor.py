@@ -14,6 +14,7 @@ from steward.workflows.doctor import (
     Health,
     judge_addresses,
     judge_agents,
+    judge_channels,
     judge_dynamic,
     judge_fit,
     judge_include,
@@ -258,3 +259,11 @@ def test_settings_that_do_not_fit_slurm_are_told_with_their_remedies() -> None:
     assert [(line.health, line.text) for line in found] == [(Health.WARN, 'groups[0].nodes = "n4"')]
     assert "nodes that Slurm has" in found[0].remedy
     assert judge_fit([]) == []
+
+
+def test_a_channel_for_a_group_that_is_not_there_is_told_and_one_of_the_api_is_there() -> None:
+    channel = '[[notify]]\nname="ops"\nkind="webhook"\nurl="https://a.example"\ngroups=["workers", "gpu"]\n'
+    made = '[capacity]\nprovider="command"\n[provider.command]\nlaunch=["/x"]\nterminate=["/x"]\nlist=["/x"]\n'
+    assert judge_channels(settings(channel + made), {"workers", "gpu"}) == []
+    [line] = judge_channels(settings(channel + made), {"workers"})
+    assert (line.health, line.text) == (Health.WARN, "notify channel ops is for group gpu, which is not there")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.slurm import versions
@@ -115,6 +116,9 @@ class SlurmCommands:
     ) -> Completed:
         """Run a command, to its end or until it says `enough`. Raises by the meaning of its failure."""
         limit_s = timeout_s or self._timeout_s
+        if (conf := self._env.get("SLURM_CONF", "")) and not Path(conf).is_file():
+            # Slurm's commands would wait for such a file until they are killed.
+            raise Retryable(f"{conf} is not there: name Slurm's own slurm.conf in cluster.slurm_conf")
         try:
             whole = {**self._env, **env}
             return run(argv, timeout_s=limit_s, env=whole, input=input, max_bytes=self._max_bytes, enough=enough)

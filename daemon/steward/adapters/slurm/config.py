@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from steward.adapters.process import run
+from steward.adapters.slurm.commands import SlurmCommands
 from steward.adapters.slurm.words import settings_in, words_of
 from steward.ports import PortError
 
@@ -18,7 +18,8 @@ class SlurmConfig:
     """`scontrol show config`, and the files beside slurm.conf. Raises Retryable if scontrol fails."""
 
     def __init__(self, *, conf: Path, timeout_s: float = 10.0) -> None:
-        self._conf, self._timeout_s = conf, timeout_s
+        self._conf = conf
+        self._commands = SlurmCommands(conf=str(conf), timeout_s=timeout_s, max_bytes=_MAX_BYTES)
 
     def config(self) -> dict[str, str]:
         """Return each setting with its value in slurmctld."""
@@ -29,14 +30,8 @@ class SlurmConfig:
         return self._show("topology") if config.get("TopologyPlugin", "") in _TOPOLOGIES else ""
 
     def _show(self, what: str) -> str:
-        """Return what `scontrol show` prints. Raises Retryable."""
-        done = run(
-            ["scontrol", "show", what],
-            timeout_s=self._timeout_s,
-            env={"SLURM_CONF": str(self._conf), "LC_ALL": "C.UTF-8"},
-            max_bytes=_MAX_BYTES,
-        )
-        return done.text
+        """Return what `scontrol show` prints. Raises PortError."""
+        return self._commands.read("scontrol", "show", what)
 
     def plugstack(self, config: dict[str, str]) -> tuple[Path, str | None]:
         """Return the path of plugstack.conf (`PlugStackConfig` or the default) and its text; None: not readable."""

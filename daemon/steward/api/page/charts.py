@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.ledger import Phase, Run, Sums
+from steward.model.text import age, count_noun
 from steward.policy.elastic.picture import Stretch
 from steward.views.report import timeline
 
@@ -90,11 +91,11 @@ def job_time(runs: Sequence[Run], ended: float | None, now: float) -> JobTime:
             x=round((one.begin - begin) / whole * WIDTH, 1),
             width=round(max(one.seconds / whole * WIDTH, 1.5), 1),
             css=one.phase.value,
-            text=f"{one.phase.value}: {one.seconds:.1f} s on {one.nodes} nodes",
+            text=f"{one.phase.value}: {age(one.seconds)} on {count_noun(one.nodes, 'node')}",
         )
         for one in found
     )
-    words = ", ".join(f"{phase.value} {spent[phase]:.0f} s" for phase in Phase if spent[phase] >= 0.5)
+    words = ", ".join(f"{phase.value} {age(spent[phase])}" for phase in Phase if spent[phase] >= 0.5)
     return JobTime(bars=bars, spent=words)
 
 

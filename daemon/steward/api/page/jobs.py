@@ -14,6 +14,7 @@ from steward.api.views import in_order, natural_sort_key, nodes_of
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
+from steward.model.memory import Memory
 from steward.model.resume import Attempt, JobMemory
 from steward.ports import PortError
 from steward.views.explain import job_lines
@@ -65,11 +66,16 @@ class OneJob:
 
 
 def jobs(look: Look, asked: PageRequest) -> Jobs:
-    """Return the jobs with --auto-resume that match: first those that are not over, then the newest."""
+    """Return the jobs with --auto-resume that match: those that come back first, then those that are not over."""
     memory = look.snapshot.memory
-    found = [job for job in in_order(memory) if _is_asked_for(job, look, asked)]
+    found = [job for job in urgent_first(memory) if _is_asked_for(job, look, asked)]
     users = sorted({user_name(uid) for uid in {job.uid for job in memory.jobs.values()}})
     return Jobs(jobs=Paged.of(found, asked, 100).map(lambda job: row(job, look)), users=tuple(users), asked=asked)
+
+
+def urgent_first(memory: Memory) -> list[JobMemory]:
+    """Return the remembered jobs: those that come back, then the others that are not over; the newest of each first."""
+    return sorted(in_order(memory), key=lambda job: job.pending_from is None)
 
 
 def _is_asked_for(job: JobMemory, look: Look, asked: PageRequest) -> bool:

@@ -6,16 +6,18 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from steward.api.page.charts import Spark, hourly, open_counts, out_of_service
-from steward.api.page.jobs import JobRow
+from steward.api.page.jobs import JobRow, urgent_first
 from steward.api.page.jobs import row as job_row
 from steward.api.page.look import Look, PageRequest
 from steward.api.page.nodes import WRONG, Legend, Place, legend, place
 from steward.api.page.words import URGENCY
-from steward.api.views import in_order, natural_sort_key, status_view
+from steward.api.views import natural_sort_key, status_view
 from steward.model.case import Case
+from steward.model.deep import DeepRun
 from steward.model.events import Event
 from steward.model.group import GroupStatus
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.resume import JobMemory
 from steward.model.text import PAUSED, REPORT_ONLY, verdict_label
 from steward.ports import PortError
@@ -77,7 +79,7 @@ class OverviewPage:
 
 def overview(look: Look, _asked: PageRequest) -> OverviewPage:
     status, memory = status_view(look.source, look.snapshot, look.draft), look.snapshot.memory
-    jobs = [job for job in in_order(memory) if job.ended is None] or in_order(memory)
+    jobs = [job for job in urgent_first(memory) if job.ended is None] or urgent_first(memory)
     attempts = (attempt.at for job in memory.jobs.values() for attempt in job.attempts)
     return OverviewPage(
         now=look.now,
@@ -158,7 +160,7 @@ def _doing(look: Look) -> Box:
             lambda one: _line(f"/group/{quote(one.name, safe='')}", one.name, one.status.value, None, one.message),
         ),
         (runs, lambda run: _line(f"/elastic/{run.id}", f"run {run.id}", run.phase.value, run.entered, run.why)),
-        (deeps, lambda run: _line("/nodes?state=in+deep+check", run.id, run.state.value, run.asked, run.cause.value)),
+        (deeps, _of_deep),
     ]
     return _box("doing", "Being done", parts, "/cases?state=open", "Nothing.")
 
@@ -199,7 +201,13 @@ def _line(href: str, name: str, word: str, since: float | None, text: str) -> Li
 
 
 def _of_case(case: Case, text: str) -> Line:
-    return _line(f"/case/{case.number}", case.node, case.step.value, case.entered, f"{case.why.text}; next: {text}")
+    word = "needs approval" if case.waits_for_yes else case.step.value
+    return _line(f"/case/{case.number}", case.node, word, case.entered, f"{case.why.text}; next: {text}")
+
+
+def _of_deep(run: DeepRun) -> Line:
+    text = f"{fold(run.nodes)}: {run.cause.value}"
+    return _line("/nodes?state=in+deep+check", f"deep check {run.id}", run.state.value, run.asked, text)
 
 
 def _of_node(name: NodeName, look: Look) -> Line:

@@ -18,7 +18,7 @@ class NotifySettings(Section):
     levels: tuple[Level, ...] = Field(
         default=(Level.WARNING, Level.ERROR), strict=False, description="Levels of events: info, warning, error."
     )
-    kinds: Words = Field(default=(), description="Beginnings of event kinds (`case.`, `node.lost`); empty: all.")
+    kinds: Words = Field(default=(), description="Beginnings of event kinds (`case.`, `node.fault`); empty: all.")
     groups: Words = Field(default=(), description="Only events about nodes of these groups; empty: all.")
     window_s: float = Field(
         default=300.0, ge=0, le=86400, description="Repeated events within this time are one message."

@@ -4,6 +4,7 @@ import difflib
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator
 
+from steward.model import event_kinds
 from steward.model.node_names import expand_nodes
 from steward.model.notify import ChannelKind
 from steward.model.repair_policy import WITNESS_FRESH_S
@@ -133,6 +134,8 @@ def _group_providers(settings: Settings) -> Iterator[Problem]:
 
 
 def _with_table(kind: str) -> str:
+    if kind in frozenset(ProviderKind):
+        return f"it with its table [provider.{kind}], which is not there"
     known = ", ".join(f'"{each}"' for each in ProviderKind)
     return f"one of {known}, or one that an installed package brings; and add its table [provider.{kind}]"
 
@@ -183,6 +186,18 @@ def _channels(settings: Settings) -> Iterator[Problem]:
     yield from channel_problems(settings.notify)
 
 
+def _channel_groups(settings: Settings) -> Iterator[Problem]:
+    """Check that the groups of channels exist, where the API can make no others."""
+    known = sorted({slot.group for slot in settings.slots().values()} | {group.name for group in settings.groups})
+    if settings.capacity.has_provider:
+        return
+    for number, one in enumerate(settings.notify):
+        if unknown := next((name for name in one.groups if name not in known), None):
+            close = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
+            remedy = close[0] if close else f"one of {', '.join(known)}" if known else "a group of a [[groups]] table"
+            yield Problem.of(f"notify[{number}].groups", unknown, remedy)
+
+
 _RULES: tuple[Rule, ...] = (
     _ports,
     tls_pair,
@@ -200,6 +215,7 @@ _RULES: tuple[Rule, ...] = (
     _ec2,
     _spares,
     _channels,
+    _channel_groups,
 )
 
 
@@ -230,3 +246,5 @@ def _targets(place: str, one: NotifySettings) -> Iterator[Problem]:
         yield Problem.of(f"{place}.to", wrong[0], "a mail address, for example ops@example.org")
     if not one.levels:
         yield Problem.of(f"{place}.levels", [], "at least one of info, warning and error")
+    if unknown := next((kind for kind in one.kinds if not event_kinds.is_a_beginning(kind)), None):
+        yield Problem.of(f"{place}.kinds", unknown, event_kinds.nearest(unknown))
