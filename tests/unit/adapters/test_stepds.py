@@ -140,7 +140,11 @@ def test_a_cgroup_that_a_user_made_belongs_to_no_job() -> None:
     assert job_of_cgroups(b"0::/user.slice/user-9.slice/user@9.service/job_4242/step_0\n") is None
 
 
-@pytest.mark.parametrize("title", [stepd(OTHER), stepd(JobId(JOB * 10)), f"slurmstepd: {JOB}.0", f"x {stepd()}"])
+@pytest.mark.parametrize(
+    "title",
+    [stepd(OTHER), stepd(JobId(JOB * 10)), f"slurmstepd: {JOB}.0", f"x {stepd()}"],
+    ids=["shorter", "longer", "bare", "inside"],
+)
 def test_a_slurmstepd_of_another_job_is_left_alone(node: Node, title: str) -> None:
     node.start(title)
     assert node.end() == []
