@@ -55,6 +55,10 @@ class Picture:
     def plan(self) -> Plan:
         return plan(replace(self.seen, at=self.now), self.want, self.memory, self.now)
 
+    def actions(self) -> list[Action]:
+        """What is planned, but for comments: no decision rests on those."""
+        return actions_of(self.plan())
+
     def then(self, after_s: float = 0.0) -> "Picture":
         """The same world later, with the memory of what was just decided."""
         return replace(self, memory=self.plan().memory, now=self.now + after_s)
@@ -208,6 +212,10 @@ def an_instance(name: NodeName) -> Instance:
     return Instance(id=InstanceId(f"i-{name}"), node=name, state=InstanceState.RUNNING, launched=T0 - 20_000)
 
 
+def actions_of(plan: Plan) -> list[Action]:
+    """A plan's actions, but for comments."""
+    return [action for action in plan.actions if row_of(action).lane is not Lane.COMMENTS]
+
+
 def action_types(plan: Plan) -> list[type[Action]]:
-    """The types of a plan's actions, but for comments: no decision rests on those."""
-    return [type(action) for action in plan.actions if row_of(action).lane is not Lane.COMMENTS]
+    return [type(action) for action in actions_of(plan)]

@@ -76,7 +76,7 @@ def taken_back(picture: Picture, spare: str = "s1") -> Picture:
 
 def actions(picture: Picture) -> list[tuple[type, str]]:
     """What is planned: each action and the node that it is about."""
-    planned = picture.plan().actions
+    planned = picture.actions()
     return [(type(a), a.slot.node if isinstance(a, LaunchInstance) else getattr(a, "node", "")) for a in planned]
 
 

@@ -2,26 +2,13 @@
 beside it, with a slurmdbd that can die."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import Any, TypeVar
 
 from steward.adapters.slurm import narrow, rules
 from steward.model.accounting import Accounting
-from steward.model.action import (
-    CancelReplica,
-    ExtendLimit,
-    ForgetNode,
-    FreeNodes,
-    KeepNodes,
-    NudgeJob,
-    ReleaseNodes,
-    ReserveNodes,
-    SetGate,
-    SetNice,
-    SignalJob,
-    SubmitDeep,
-)
+from steward.model.action import ForgetNode, NudgeJob
 from steward.model.agent_action import Action
 from steward.model.fit import UNKNOWN, Fit, Question
 from steward.model.ids import JobId, Key, NodeName
@@ -32,6 +19,7 @@ from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
 from steward.model.why import Why
 from steward.ports import AccountingPort, Permanent, Retryable, SlurmPort, Stale
+from steward.workflows.effects import EFFECTS
 from tests.chaos.trouble import HANGS_S, Command, Controller, Point, Trouble
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.derive import derived
@@ -43,23 +31,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-_SAME_WORDS: Mapping[str, type[Action]] = {
-    "set_gate": SetGate,
-    "signal": SignalJob,
-    "cancel_replica": CancelReplica,
-    "reserve": ReserveNodes,
-    "submit_deep": SubmitDeep,
-    "extend": ExtendLimit,
-    "set_nice": SetNice,
-    "keep_nodes": KeepNodes,
-    "free_nodes": FreeNodes,
-    "release": ReleaseNodes,
-}
-"""Commands that are done by the world's action with the same words; any other changes nothing there."""
+def _action(command: str) -> type[Action] | None:
+    """The action that a command is named after and whose words it takes (`reserve`: ReserveNodes), if there is one."""
+    name, words = command.title().replace("_", ""), {*signature(getattr(SlurmPort, command)).parameters} - {"self"}
+    found = (kind for kind in EFFECTS if kind.__name__.startswith(name))
+    return next((kind for kind in found if {each.name for each in fields(kind)} - {"key", "why"} == words), None)
 
 
 def _command(name: str) -> Callable[..., None]:
-    words_of, kind = signature(getattr(SlurmPort, name)), _SAME_WORDS.get(name)
+    """Do the world's action with the same words; a command without one changes nothing there."""
+    words_of, kind = signature(getattr(SlurmPort, name)), _action(name)
 
     def command(slurm: "SlurmOfWorld", *given: Any, **named: Any) -> None:
         words = words_of.bind(slurm, *given, **named).arguments
@@ -132,24 +113,12 @@ class SlurmOfWorld(SlurmPort):
         waiting, now = rules.to_nudge(self.jobs(), nudges), self.world.now
         self._write(lambda: [self.world.slurm.nudge(one.job, one.exclude, now, one.delay_s) for _, one in waiting])
 
-    def allow_requeue(self, job: JobId) -> None:
-        self._write(lambda: [self.world.slurm.allow_requeue(job)])
-
     def write_partitions(self, text: str) -> None:
         raise Permanent("no include file is configured")
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         actions = [ForgetNode(key=KEY, why=WHY, node=name) for name in sorted(set(nodes))]
         self._write(lambda: [self.world.apply(action) for action in actions], error=Retryable)
-
-    def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
-        here = sorted(set(nodes) & self.world.slurm.nodes.keys())
-
-        def do() -> list[str]:
-            self.world.slurm.set_feature(here, prefix, word)
-            return []
-
-        self._write(do)
 
     def gres_used(self) -> Mapping[NodeName, str]:
         return self._read(dict)

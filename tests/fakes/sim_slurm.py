@@ -82,9 +82,9 @@ class SimSlurm:
         return error
 
     def set_feature(self, names: Iterable[NodeName], prefix: str, word: str) -> None:
-        for name in names:
+        for name in frozenset(names) & self.nodes.keys():
             others = frozenset(f for f in self.nodes[name].features if not f.startswith(prefix))
-            both = others | {prefix + word}
+            both = others | ({prefix + word} if word else set())
             self.nodes[name] = replace(self.nodes[name], features=both, active_features=both)
 
     def _set_down(self, name: NodeName, now: float) -> None:

@@ -32,7 +32,7 @@ def test_the_admins_reason_is_neither_overwritten_nor_a_hindrance_to_the_return(
     picture = a_cluster().drained("n2", "Action:Reboot", "FAIL").then(1)
     again = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
     picture = picture.agent("n2", incarnation=again).then(1).checked("n2")
-    actions = picture.node("n2", slurmd_started=picture.now).plan().actions
+    actions = picture.node("n2", slurmd_started=picture.now).actions()
     assert [type(action) for action in actions] == [ReturnNode]
     assert isinstance(actions[0], ReturnNode)
     assert actions[0].command == "Action:Reboot"
@@ -77,7 +77,7 @@ def test_a_command_that_is_given_again_on_a_held_node_is_carried_out_whatever_th
 def test_a_near_miss_is_warned_of_once_and_nothing_is_done(reason: str) -> None:
     picture = a_cluster().drained("n2", reason)
     assert [event.kind for event in picture.plan().events] == ["node.near_miss"]
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
     assert picture.then().plan().events == ()
 
 
@@ -102,7 +102,7 @@ def test_a_command_takes_over_a_case_that_waits_for_jobs() -> None:
 def test_our_mark_without_a_case_is_told_of_and_not_undone() -> None:
     picture = a_cluster().drained("n2", "steward:agent:replace:c99-0")
     assert [event.kind for event in picture.plan().events] == ["node.orphan"]
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_a_reboot_that_slurmctld_wrote_after_is_still_the_admins_command() -> None:

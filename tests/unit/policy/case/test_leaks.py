@@ -9,7 +9,6 @@ from steward.model.ids import NodeName
 from steward.model.job import JobState
 from steward.policy.draft import Draft
 from steward.policy.leaks import CURE
-from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster
 
 N1 = NodeName("n1")
@@ -42,12 +41,6 @@ def test_it_is_no_free_node() -> None:
     overview = Draft(picture.seen, picture.want, picture.memory, picture.now).overview
     assert N1 not in overview.idle_of("main")
     assert N1 not in overview.free_among(frozenset({N1}))
-
-
-def test_explain_says_it() -> None:
-    picture = leaking()
-    lines = explain_node(N1, picture.seen, picture.want, picture.memory, picture.now)
-    assert any("counts gpu:8 as used" in line and CURE in line for line in lines)
 
 
 def test_a_node_with_a_job_or_one_that_ended_lately_leaks_nothing() -> None:

@@ -77,11 +77,3 @@ def test_a_node_that_left_is_explained_as_one_that_nobody_misses() -> None:
     told = " ".join(explain_node(n(NODES[5]), gone.seen, gone.want, gone.memory, T0))
     assert "The node left its group of the API and has no machine" in told
     assert not any(word in told for word in ("fault", "agent", "provider"))
-
-
-def test_a_node_that_its_group_never_took_is_explained_so() -> None:
-    picture = pooled(an_api_cluster(workers=6)).node(NODES[5], flags=frozenset(), reason=None)
-    slots = {node: slot for node, slot in picture.memory.slots.items() if node != NODES[5]}
-    picture = picture.remember(slots=slots)
-    told = " ".join(explain_node(n(NODES[5]), picture.seen, picture.want, picture.memory, T0))
-    assert "Its group of the API does not use it" in told

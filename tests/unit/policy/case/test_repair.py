@@ -57,7 +57,7 @@ def test_the_old_instance_is_gone_before_a_new_one_is_launched() -> None:
 
 def test_nothing_is_launched_on_a_list_of_instances_older_than_the_case() -> None:
     picture = a_cluster().lost("n2").then().marked("n2").see(listed_at=T0 - 5.0, instances={})
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_an_old_instance_that_the_list_did_not_show_yet_is_terminated_when_it_does() -> None:
@@ -71,13 +71,13 @@ def test_the_node_comes_back_under_its_name_with_a_new_instance() -> None:
     picture = back(sound(reborn(launched(launching()))))
     case = case_of(picture)
     assert (case.step, case.new_instance, case.returned) == (CaseStep.CLOSED, NEW, picture.now - 1)
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_the_new_incarnation_is_checked_before_it_may_return() -> None:
     picture = reborn(launched(launching()))
     assert case_of(picture).step is CaseStep.VERIFY
-    assert isinstance(picture.after(5).plan().actions[0], CheckNow)
+    assert isinstance(picture.after(5).actions()[0], CheckNow)
 
 
 def test_results_from_before_the_verification_do_not_count() -> None:
@@ -97,7 +97,7 @@ def test_a_node_whose_registration_slurm_refuses_is_not_returned_and_the_next_re
     picture = reborn(launched(launching())).checked("n2").node("n2", slurmd_started=T0 + 40)
     flags = frozenset({"DRAIN", "INVALID_REG"} if refuses else {"DRAIN"})
     picture = picture.node("n2", flags=flags)
-    assert (ReturnNode in [type(action) for action in picture.plan().actions]) is not refuses
+    assert (ReturnNode in [type(action) for action in picture.actions()]) is not refuses
     late = picture.then(1).wait(700).then(1)
     assert (case_of(late).step in (CaseStep.RELEASE, CaseStep.LAUNCH)) is refuses
 
@@ -112,27 +112,27 @@ def test_a_new_incarnation_that_stays_bad_is_replaced_again() -> None:
     picture = reborn(launched(launching())).failing("n2", event=False).wait(301)
     case = case_of(picture)
     assert (case.step, case.launches) == (CaseStep.LAUNCH, 1)
-    assert picture.then(6).plan().actions[0].key == f"terminate:{case.id}:{NEW}"
+    assert picture.then(6).actions()[0].key == f"terminate:{case.id}:{NEW}"
 
 
 def test_after_the_last_try_a_person_is_asked() -> None:
     picture = launching().repair(max_launches=1)
     held = launched(picture).wait(2701)
     assert case_of(held).step is CaseStep.HELD
-    assert held.plan().actions == ()
+    assert held.actions() == []
 
 
 def test_an_instance_that_vanishes_while_it_boots_is_launched_anew_with_another_token() -> None:
     picture = launched(launching())
     first = case_of(picture).token
     picture = picture.see(instances={k: v for k, v in picture.seen.instances.items() if k != NEW})
-    (action,) = picture.plan().actions
+    (action,) = picture.actions()
     assert isinstance(action, LaunchInstance)
     assert action.token != first
 
 
 def refused(picture: Picture, error: str) -> Picture:
-    action = picture.plan().actions[0]
+    action = picture.actions()[0]
     return picture.then(0.1).see(failures={action.key: error})
 
 
@@ -142,7 +142,7 @@ def test_want_of_capacity_is_waited_out_with_growing_patience() -> None:
     for _ in range(5):
         picture = refused(picture, "capacity: none in this zone").then()
         waits.append(round(case_of(picture).next_try - picture.now))
-        assert picture.plan().actions == ()
+        assert picture.actions() == []
         picture = picture.after(waits[-1])
     assert waits == [60, 120, 300, 600, 600]
     assert case_of(picture).step is CaseStep.LAUNCH
@@ -157,7 +157,7 @@ def test_a_provider_that_keeps_refusing_leaves_the_case_to_a_person() -> None:
 
 def test_a_launch_that_left_no_trace_is_asked_for_again_with_the_same_token() -> None:
     picture = launching()
-    first, later = picture.plan().actions[0], picture.then(61).plan().actions[0]
+    first, later = picture.actions()[0], picture.then(61).actions()[0]
     assert isinstance(first, LaunchInstance)
     assert isinstance(later, LaunchInstance)
     assert first.token == later.token
@@ -169,14 +169,14 @@ def test_a_machine_that_is_not_on_is_asked_for_again_where_the_head_was_killed_i
     token = case_of(asked).token
     new = Instance(id=NEW, node=n("n2"), state=InstanceState.PENDING, token=token)
     pending = asked.see(instances={**asked.seen.instances, NEW: new}).then(1)
-    assert (case_of(pending).step, pending.plan().actions) == (CaseStep.PROVISION, ())
+    assert (case_of(pending).step, pending.actions()) == (CaseStep.PROVISION, [])
     unknown = replace(pending, memory=replace(pending.memory, asked={}))
-    assert [each.token for each in unknown.plan().actions if isinstance(each, LaunchInstance)] == [token]
-    assert unknown.then(1).plan().actions == ()
+    assert [each.token for each in unknown.actions() if isinstance(each, LaunchInstance)] == [token]
+    assert unknown.then(1).actions() == []
 
 
 def test_nothing_is_launched_while_the_provider_cannot_be_read() -> None:
-    assert launching().see(provider=Freshness.OLD).plan().actions == ()
+    assert launching().see(provider=Freshness.OLD).actions() == []
 
 
 def test_a_fault_that_a_reboot_may_cure_reboots_and_only_then_replaces() -> None:
@@ -216,7 +216,7 @@ def test_a_node_whose_drain_went_with_its_power_was_given_back_by_nobody_and_is_
 ) -> None:
     off = launching().node("n2", flags=frozenset({"CLOUD", flag}), base=NodeBase.IDLE, reason=None)
     assert case_of(off.then()).step is CaseStep.LAUNCH
-    (action,) = off.plan().actions
+    (action,) = off.actions()
     assert isinstance(action, DrainNode)
     assert action.mark == mark_of(case_of(off))
     signed = off.then(1).node("n2", flags=frozenset({"CLOUD", "DRAIN", flag}), reason=Reason(text=str(action.mark)))
@@ -234,13 +234,13 @@ def test_a_lost_node_that_is_only_down_is_drained_before_it_is_powered_up() -> N
 def test_a_person_who_gives_the_node_back_ends_the_case() -> None:
     picture = back(a_cluster(provider=False).failing("n2").then().marked("n2").then(1))
     assert case_of(picture).step is CaseStep.CLOSED
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_a_person_who_takes_the_node_over_ends_the_case() -> None:
     picture = launching().down("n2", "mine now").then()
     assert case_of(picture).step is CaseStep.CLOSED
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_a_node_that_slurm_has_taken_back_and_not_pinged_yet_is_not_given_back_again() -> None:
@@ -248,12 +248,12 @@ def test_a_node_that_slurm_has_taken_back_and_not_pinged_yet_is_not_given_back_a
     picture = picture.node("n2", slurmd_started=picture.now).then(1)
     waits = picture.node("n2", base=NodeBase.IDLE, flags=frozenset({"NOT_RESPONDING"}), reason=None, responding=False)
     assert case_of(waits.then(5)).step is CaseStep.RETURN
-    assert waits.after(60).plan().actions == ()
+    assert waits.after(60).actions() == []
 
 
 def test_a_node_is_given_back_once_all_is_well() -> None:
     picture = reborn(launched(launching())).checked("n2")
     picture = picture.node("n2", slurmd_started=picture.now)
-    action = picture.plan().actions[-1]
+    action = picture.actions()[-1]
     assert isinstance(action, ReturnNode)
     assert action.mark.id == case_of(picture).id

@@ -15,7 +15,6 @@ from steward.model.repair_policy import WITNESS_FRESH_S
 from steward.model.why import Why
 from steward.model.witness import PeerWord, Witness
 from steward.policy.facts.gone import PEERS, SEEN_ALIVE_S
-from steward.views.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, changed, n, names
 
 GRACE_S = 16.0
@@ -388,16 +387,6 @@ def test_so_is_one_that_nobody_could_replace() -> None:
     heard = held.node("n1", responding=True).heard("n1").then(1.0)
     assert step_of(heard, "n1") is CaseStep.VERIFY
     assert step_of(heard, "n2") is CaseStep.HELD
-
-
-def test_people_are_told_what_is_waited_for() -> None:
-    picture = with_job(silent(4), "n1", "n5")
-    seen, want, memory, now = picture.seen, picture.want, picture.memory, picture.now
-    job = "\n".join(explain_job(next(iter(seen.jobs)), seen, want, memory, now))
-    node = "\n".join(explain_node(n("n2"), seen, want, memory, now))
-    assert "n1 fell silent together with others: 4 of 8 agents went silent at once; 4 of 8 nodes are reached" in job
-    assert "a silent one is taken out when Slurm, the provider or agents that are heard say that it is gone" in node
-    assert "many nodes fell silent at once, and no other source says that this one is gone" in node
 
 
 def shut_down(count: int, of: int, silent: int = 0, *, leaves: bool = False) -> Picture:

@@ -280,23 +280,6 @@ def test_a_reboot_that_timed_out_is_done_by_the_provider_though_no_agent_can_be_
     assert RebootInstance in kinds(without.then().marked("n2").then().after(60.0))
 
 
-def test_the_event_says_that_the_agent_is_awaited_and_not_that_a_person_must_look() -> None:
-    picture = slurm_drains(a_cluster().then(), KILL)
-    away = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != n("n2")})
-    (said,) = events(away, "node.slurm_reason")
-    assert said.endswith("the node's agent is awaited")
-    (then,) = events(picture, "node.slurm_reason")
-    assert then.endswith("else the next rung")
-
-
-def test_a_node_that_a_person_gave_back_with_its_fault_is_not_about_to_be_repaired() -> None:
-    picture = a_cluster().failing("n2", event=True).then().marked("n2").then(5.0)
-    back = picture.node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None).wait(60.0)
-    lines = explain_node(n("n2"), back.seen, back.want, back.memory, back.now)
-    assert any("a person gave the node back" in line for line in lines), lines
-    assert not any("about to be opened" in line for line in lines)
-
-
 MEMORY = "Low RealMemory (reported:7900 < 100.00% of configured:9000)"
 GROWN: dict[str, dict[str, Any]] = {
     MEMORY: {"memory_mb": 9000},

@@ -17,7 +17,7 @@ def test_without_a_free_spare_capacity_is_told_to_be_wanting_with_growing_patien
     waits = []
     for _ in range(4):
         waits.append(round(case_of(picture, "n4").next_try - picture.now) + 1)
-        assert picture.plan().actions == ()
+        assert picture.actions() == []
         picture = picture.after(waits[-1]).then(1)
     assert waits == [60, 120, 300, 600]
     assert "waits for a spare; capacity: no spare is free (s1 serves for n2)" in text_of(picture, "n4")
@@ -31,7 +31,7 @@ def test_the_first_want_is_an_event() -> None:
 
 def test_a_spare_that_becomes_free_is_taken_at_once() -> None:
     picture = broken(a_site("s1").drained("s1", "mine")).after(3)
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
     assert actions(picture.drained("s1", HOLD)) == [(LaunchInstance, "s1")]
 
 
@@ -81,13 +81,13 @@ def test_where_no_spare_can_be_hoped_for_a_person_is_asked_at_once(spares: tuple
     name = spares[0] if spares else "n2"
     picture = broken(a_site(*spares), name).then(1)
     assert case_of(picture, name).step is CaseStep.HELD
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_where_each_spare_is_of_another_partition_a_person_is_asked_at_once() -> None:
     picture = broken(a_site("s1").node("s1", partitions=frozenset({"cpu"}))).then(1)
     assert case_of(picture).step is CaseStep.HELD
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
 
 
 def test_a_spare_of_another_partition_is_told_while_the_fitting_one_is_awaited() -> None:
@@ -101,7 +101,7 @@ def rebooting() -> Picture:
 
 
 def test_a_reboot_is_asked_of_the_machine_behind_the_node() -> None:
-    (action,) = rebooting().plan().actions
+    (action,) = rebooting().actions()
     assert isinstance(action, RebootInstance)
     assert action.instance == "static-n2"
 

@@ -23,8 +23,6 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import Purpose, SlotStep
-from steward.policy.draft import Draft
-from steward.views.explain_group import slot_lines
 from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, planned, slot, the, with_group, with_slot
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import but
@@ -215,13 +213,6 @@ def test_one_whose_machine_came_and_was_ended_leaves_at_once() -> None:
     assert planned(there) == [TerminateInstance]
     assert planned(there.then(1).see(instances={})) == []
     assert n(NODE) not in there.then(1).see(instances={}).plan().memory.slots
-
-
-def test_it_is_told_that_a_launch_may_still_make_a_machine() -> None:
-    key = f"launch:{TOKEN}:{T0 - 10:.3f}"
-    picture = with_slot(asked(nothing_there(leaving(SlotStep.END)), key), instance=None, launched=T0 - 10)
-    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
-    assert "its launch of 10 s ago may still make a machine, which is ended" in " ".join(slot_lines(n(NODE), draft))
 
 
 def test_another_machine_under_the_name_is_not_ended() -> None:

@@ -14,8 +14,7 @@ from steward.model.node import NodeBase
 from steward.model.order import Approve, Refusal
 from steward.model.setting_types import RepairMode
 from steward.policy.orders import carry_out
-from steward.views.explain import explain_node
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import Picture, a_cluster
 
 REPAIRS = (LaunchInstance, Terminate, RebootInstance, MendNode)
 DAY_S = 86400.0
@@ -143,13 +142,3 @@ def test_nothing_is_kept_for_a_job_whose_lost_node_waits_for_a_yes() -> None:
     picture = picture.requeued(node_count=3).then(1.2)
     assert case_of(picture).waits_for_yes
     assert any(isinstance(action, NudgeJob) for action in picture.plan().actions)
-
-
-def test_explain_and_the_verdict_say_whose_turn_it_is() -> None:
-    picture = asking()
-    lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
-    assert "n2 waits for your approval to replace its machine: `steward approve c1`." in lines
-    assert "Next: waits for your approval to replace its machine: `steward approve c1`." in lines
-    said = approved(picture).then(1)
-    lines = explain_node(n("n2"), said.seen, said.want, said.memory, said.now)
-    assert any(line.startswith("ann approved the repair ") for line in lines)

@@ -13,8 +13,7 @@ from steward.model.setup import Lifecycle
 from steward.model.slot import Hitch, SlotStep
 from steward.policy.controls import reset_breakers, resume_actions
 from steward.policy.guards.bring_up import scope_of
-from steward.views.explain_group import explain_group
-from tests.builders.capacity import NODE, a_slot_at, asked, group, nothing_there, slot, with_group, with_slot
+from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, slot, with_group, with_slot
 from tests.builders.picture import Picture, a_cluster
 
 SCOPE = scope_of("workers")
@@ -147,16 +146,6 @@ def test_a_group_that_is_gone_leaves_no_breaker() -> None:
 
 def test_time_alone_closes_nothing() -> None:
     assert not launches(tripped().after(30_000.0))
-
-
-def test_the_group_says_that_it_is_paused_and_how_it_goes_on() -> None:
-    picture = given_up(coming(), 2)
-    before = explain_group("workers", picture.seen, picture.want, picture.memory, picture.now)
-    assert any("2 of its bring-ups failed within the last hour (3 in a row" in line for line in before)
-    late = with_slot(picture, step=SlotStep.PROVISION, entered=0.0, instance=InstanceId("i-1"), launches=9).then(1.0)
-    lines = explain_group("workers", late.seen, late.want, late.memory, late.now)
-    assert any(line.startswith("Paused ") and f"steward breaker reset {SCOPE}" in line for line in lines)
-    assert f"paused by breaker {SCOPE}" in group(late).message
 
 
 def test_machines_that_were_given_up_a_day_ago_are_forgotten() -> None:

@@ -36,7 +36,7 @@ def excised(picture: Picture, node: str = "n2") -> Picture:
 
 
 def test_a_failure_makes_the_jobs_nodes_be_checked_first() -> None:
-    (check,) = asked().plan().actions
+    (check,) = asked().actions()
     assert isinstance(check, CheckNow)
     assert check.nodes == names("n1", "n2", "n3")
 
@@ -73,7 +73,7 @@ def test_an_output_that_is_still_read_is_waited_for_as_long_as_for_checks() -> N
     daring = a_cluster().job(on=("n1", "n2", "n3")).opted_in(mode=ResumeMode.parse("any:2")).then(600)
     asked_so = daring.ask(BATCH, mode=ResumeMode.parse("any:2"), is_reading=True)
     picture = asked_so.then(0.1).checked("n1", "n2", "n3")
-    assert picture.plan().actions == ()
+    assert picture.actions() == []
     (ask,) = picture.seen.asks
     sign = LogSign(sign="user.python", lean=Lean.USER, strong=True, line="KeyError: 'x'", order=0)
     whole = picture.see(asks=(replace(ask, signs=(sign,), is_reading=False),))
@@ -140,7 +140,7 @@ def test_a_node_that_was_taken_out_long_before_the_failure_is_no_evidence() -> N
 
 def test_a_job_that_slurm_requeued_meanwhile_is_not_requeued_again() -> None:
     picture = asked(BATCH).lost("n2").then().marked("n2").requeued()
-    actions = picture.plan().actions
+    actions = picture.actions()
     assert answers(picture) == [(Answer.REQUEUE, frozenset())]
     assert not [a for a in actions if isinstance(a, RequeueJob)]
     assert picture.plan().memory.jobs[7].resumes == 1  # type: ignore[index]
@@ -166,7 +166,7 @@ def test_a_batch_script_on_good_hosts_is_requeued_without_the_culprit() -> None:
 
 def test_a_bad_batch_host_means_requeue_not_retry() -> None:
     picture = asked(STEP).failing("n1", Severity.DEGRADED, event=False).then().marked("n1").after(0.1)
-    assert [type(a) for a in picture.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+    assert [type(a) for a in picture.actions() if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
 def test_a_degraded_node_is_drained_and_the_step_retried_on_the_others() -> None:
@@ -178,7 +178,7 @@ def test_a_degraded_node_is_drained_and_the_step_retried_on_the_others() -> None
 def test_a_retry_that_fails_at_once_becomes_a_requeue() -> None:
     picture = excised(asked().lost("n2")).then(2)
     flop = picture.see(asks=()).ask(STEP, attempt=2, id=7, node="n3")
-    assert [type(a) for a in flop.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+    assert [type(a) for a in flop.actions() if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
 def test_an_old_fault_does_not_excuse_a_much_later_failure() -> None:
@@ -202,20 +202,20 @@ def test_a_fault_long_before_the_failure_is_no_evidence(ago: float) -> None:
 
 def test_a_node_that_is_lost_in_an_outage_speaks_for_its_job_though_the_clock_was_set_forward() -> None:
     picture = a_cluster(8).job().opted_in().then().lost("n2", "n5", "n6", "n7").then(3600.0).ask(BATCH)
-    actions = picture.witnessed("n2", Witness.SILENT).plan().actions
+    actions = picture.witnessed("n2", Witness.SILENT).actions()
     assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
 def test_a_run_that_began_on_a_node_which_was_lost_all_along_has_evidence() -> None:
     outage = a_cluster(8).lost("n2", "n5", "n6", "n7").then(90.0)
     picture = outage.job(started=outage.now).opted_in().then(1).ask(BATCH).witnessed("n2", Witness.SILENT)
-    assert [type(a) for a in picture.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+    assert [type(a) for a in picture.actions() if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
 def test_a_job_that_seems_to_begin_in_the_future_has_its_evidence_all_the_same() -> None:
     """The clock was set back while no head ran."""
     picture = a_cluster(8).job(started=T0 + 3600.0).opted_in().then().lost("n2", "n5", "n6", "n7").then(5).ask(BATCH)
-    actions = picture.witnessed("n2", Witness.SILENT).plan().actions
+    actions = picture.witnessed("n2", Witness.SILENT).actions()
     assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
@@ -284,7 +284,7 @@ def test_a_node_that_died_while_slurm_could_not_be_read_may_still_be_found_out_a
 def test_a_paused_head_still_requeues_a_job_with_evidence_and_touches_no_node() -> None:
     picture = asked(BATCH).lost("n2")
     paused = replace(picture, memory=pause(picture.memory))
-    assert [type(a).__name__ for a in paused.plan().actions] == ["ProbeNode", "RequeueJob"]
+    assert [type(a).__name__ for a in paused.actions()] == ["ProbeNode", "RequeueJob"]
 
 
 def test_a_paused_head_tells_a_failure_without_evidence_to_stop() -> None:

@@ -150,7 +150,7 @@ def test_each_launch_that_fails_costs_a_resume_though_nobody_saw_it_run() -> Non
     mem = picture.memory.jobs[JobId(7)]
     assert mem.resumes == 5
     assert mem.attempts[-1].why.rule == "resume.budget"
-    assert [a for a in picture.wait(1000.0).plan().actions if isinstance(a, NudgeJob)] == []
+    assert [a for a in picture.wait(1000.0).actions() if isinstance(a, NudgeJob)] == []
 
 
 def test_a_job_whose_launches_fail_waits_longer_each_time() -> None:
@@ -178,13 +178,13 @@ def test_a_script_whose_output_could_not_be_opened_goes_on_elsewhere_once() -> N
     again = without_output(goes_on(back, 7, "n3", 1), "n3")
     lines = job_lines(JobId(7), again.memory, Draft(again.seen, again.want, again.memory, again.now))
     assert "Its run ended FAILED, and no fault explains that so far: one found within 5 min brings it back." in lines
-    assert [a for a in again.wait(600.0).plan().actions if isinstance(a, RequeueJob)] == []
+    assert [a for a in again.wait(600.0).actions() if isinstance(a, RequeueJob)] == []
     assert again.wait(600.0).memory.jobs[JobId(7)].resumes == 1, "also elsewhere: it is the job's own"
 
 
 def test_a_script_that_a_signal_ended_did_begin() -> None:
     ended = ran(a_cluster(), 7, "n2").change_job(ended=T0, **{**NO_OUTPUT, "exit_status": 15}).then(1.1)
-    assert [a for a in ended.plan().actions if isinstance(a, RequeueJob)] == []
+    assert [a for a in ended.actions() if isinstance(a, RequeueJob)] == []
 
 
 def test_slurms_word_on_the_node_that_comes_a_moment_later_than_the_job_counts() -> None:
@@ -266,7 +266,7 @@ def test_a_resumed_run_whose_devices_slurm_forgot_is_brought_back_and_no_node_is
     again = (
         resumed.ask(AskKind.BATCH, mode=mode("1"), restart=1, signs=(GRES,), status=1 << 8).then(0.1).checked(*THREE)
     )
-    assert [type(a) for a in again.plan().actions] == [RequeueJob]
+    assert [type(a) for a in again.actions()] == [RequeueJob]
     attempt = memory(again).attempts[-1]
     assert (attempt.culprits, attempt.why.evidence[0]) == (
         frozenset(),

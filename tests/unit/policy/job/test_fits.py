@@ -151,16 +151,6 @@ def test_explain_names_what_is_missing(missing: str) -> None:
     assert MISSING[missing] in line
 
 
-def test_explain_says_what_slurm_says() -> None:
-    waits = waiting().after(2)
-    (now,) = explained(waits, NOW)
-    assert "it would start now, on n[1,3-4], if it were first" in now
-    (later,) = explained(waits, LATER)
-    assert "in use, for 600 s more at most" in later
-    (never,) = explained(waits, replace(NEVER, missing=""))
-    assert "too few of the nodes in service could take it" in never
-
-
 def test_explain_names_a_limit_before_what_a_test_of_nodes_says() -> None:
     (line,) = explained(waiting().after(2), NOW, reason="JobArrayTaskLimit")
     assert "JobArrayTaskLimit" in line

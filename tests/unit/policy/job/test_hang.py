@@ -43,7 +43,7 @@ def answered(picture: Picture) -> Picture:
 
 
 def kinds(picture: Picture) -> list[str]:
-    return [type(action).__name__ for action in picture.plan().actions]
+    return [type(action).__name__ for action in picture.actions()]
 
 
 def events(picture: Picture) -> list[str]:
@@ -65,7 +65,7 @@ def test_a_job_that_stands_still_is_looked_at_first() -> None:
     picture = stuck("any:3,age=0,stacks=USR1")
     orders = [action for action in picture.plan().actions if isinstance(action, CollectStacks)]
     assert [(o.job, sorted(o.nodes), o.name, o.signal) for o in orders] == [(J7, ["n1", "n2"], "7-0-100", "USR1")]
-    assert [action.nodes for action in picture.plan().actions if isinstance(action, CheckNow)] == [{"n1", "n2"}]
+    assert [action.nodes for action in picture.actions() if isinstance(action, CheckNow)] == [{"n1", "n2"}]
     assert "no step since step 100 for more than 300 s" in event(picture, "job.hang").text
     assert kinds(picture.then(1.0)) == []
 
@@ -77,7 +77,7 @@ def test_no_signal_is_named_where_the_job_named_none() -> None:
 
 def test_with_its_stacks_kept_it_is_resumed_as_it_asked_for() -> None:
     picture = answered(stuck().then(3.0))
-    (action,) = [action for action in picture.plan().actions if isinstance(action, RequeueJob)]
+    (action,) = [action for action in picture.actions() if isinstance(action, RequeueJob)]
     assert action.job == 7
     assert "no step since step 100" in action.why.evidence[0]
 
@@ -97,7 +97,7 @@ def test_without_evidence_a_job_of_mode_1_is_told_of_and_left_running() -> None:
 
 def test_with_a_fault_on_its_node_it_is_resumed_without_that_node() -> None:
     picture = answered(stuck("1").then(3.0)).failing("n2")
-    (action,) = [action for action in picture.plan().actions if isinstance(action, RequeueJob)]
+    (action,) = [action for action in picture.actions() if isinstance(action, RequeueJob)]
     assert action.exclude == {"n2"}
     assert picture.plan().memory.jobs[J7].attempts[-1].culprits == {"n2"}
 
@@ -115,7 +115,7 @@ def test_a_step_ends_it_and_another_standstill_is_another_one() -> None:
     assert events(moving) == ["job.hang_over"]
     again = moving.then(301.0)
     assert "job.hang" in events(again)
-    assert any(isinstance(a, CollectStacks) and a.name == "7-0-101" for a in again.plan().actions)
+    assert any(isinstance(a, CollectStacks) and a.name == "7-0-101" for a in again.actions())
 
 
 def test_a_step_while_its_stacks_are_awaited_ends_it() -> None:
@@ -213,14 +213,6 @@ def explained(picture: Picture) -> str:
     return "\n".join(explain_job(J7, picture.seen, picture.want, picture.memory, picture.now))
 
 
-def test_explain_says_that_it_stands_still_and_where_its_stacks_are() -> None:
-    picture = stuck("1").then(3.0)
-    assert "The job stands still: found 3 s ago, it is still at step 100; its nodes are looked at" in explained(picture)
-    assert "bundles/7-0-100" in explained(picture)
-    assert "it is left running" in explained(answered(picture).then(1.0))
-    assert "bundles/7-0-100" in explained(answered(stuck().then(3.0)).then(1.0))
-
-
 def test_while_an_agent_is_away_what_was_found_and_decided_stays() -> None:
     decided = answered(stuck().then(3.0)).then(1.0)
     away = decided.agent("n2", connected=False, lost_at=decided.now)
@@ -239,7 +231,7 @@ def test_orders_that_a_killed_head_did_not_give_are_given_by_the_next_one() -> N
 
 def test_a_node_that_does_not_tell_its_stacks_is_asked_again_and_no_other() -> None:
     picture = stuck().then(1.0).agent("n1", bundles=("7-0-100",), checked_at=T0 + 1.0).after(5.0)
-    assert [a.nodes for a in picture.plan().actions if isinstance(a, CollectStacks)] == [{"n2"}]
+    assert [a.nodes for a in picture.actions() if isinstance(a, CollectStacks)] == [{"n2"}]
 
 
 def test_a_clock_that_is_set_forward_makes_no_standstill() -> None:

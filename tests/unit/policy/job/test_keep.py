@@ -105,12 +105,12 @@ def test_nothing_is_kept_for_a_job_that_somebody_lets_begin_later_and_it_does_no
     picture = waiting().then(60).change_job(reason="BeginTime", eligible=waiting().now + 86_400.0)
     assert len(of(FreeNodes, picture)) == 1
     freed = n2_is_back(picture.then(1.0).see(reservations={}))
-    assert [a for a in freed.plan().actions if isinstance(a, SetNice | NudgeJob | KeepNodes)] == []
+    assert [a for a in freed.actions() if isinstance(a, SetNice | NudgeJob | KeepNodes)] == []
 
 
 def test_they_are_freed_when_its_user_says_that_fewer_nodes_are_enough() -> None:
     picture = waiting().then(60).change_job(node_count=2, most_nodes=3)
-    assert [type(a) for a in picture.plan().actions if isinstance(a, FreeNodes | NudgeJob)] == [FreeNodes, NudgeJob]
+    assert [type(a) for a in picture.actions() if isinstance(a, FreeNodes | NudgeJob)] == [FreeNodes, NudgeJob]
 
 
 def test_a_job_that_takes_fewer_nodes_does_not_wait_for_those_of_its_last_run() -> None:
@@ -160,7 +160,7 @@ def test_nodes_of_two_partitions_are_not_enough_for_a_job_that_needs_them_in_one
 
 def test_they_are_freed_when_the_other_partition_has_enough() -> None:
     picture = apart_and_waiting().change_job(8, state=JobState.COMPLETED, nodes=frozenset())
-    assert [type(a) for a in picture.node("n4", base=NodeBase.IDLE).plan().actions[:1]] == [FreeNodes]
+    assert [type(a) for a in picture.node("n4", base=NodeBase.IDLE).actions()[:1]] == [FreeNodes]
 
 
 def test_a_job_that_finds_too_few_in_each_partition_is_no_rival_for_them() -> None:
@@ -198,7 +198,7 @@ def test_it_is_not_put_before_another_job_that_lost_its_place_to_a_fault() -> No
 def test_where_slurm_gives_every_job_its_least_priority_a_job_is_put_two_steps_higher(own: int, needed: int) -> None:
     """26.05, no weights: nice -1 leaves the priority at 1, -2 makes it 2."""
     picture = rival(waiting().then(60).change_job(priority=1, nice=own), priority=1)
-    assert [a.nice for a in n2_is_back(picture).plan().actions if isinstance(a, SetNice)] == [needed]
+    assert [a.nice for a in n2_is_back(picture).actions() if isinstance(a, SetNice)] == [needed]
 
 
 def test_its_own_nice_value_is_set_back_when_it_runs_and_only_ours_is_undone() -> None:

@@ -7,12 +7,11 @@ import pytest
 from steward.model.ask import AskKind
 from steward.model.case import CaseStep, Remedy
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
-from steward.model.health import Advice, Finding, Outcome, Scope, Severity
+from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.job import JobState
 from steward.model.memory import Breaker
 from steward.model.resume_mode import ResumeMode
-from steward.model.resume_policy import ResumeDefault
 from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause
 from steward.policy.draft import Draft
@@ -31,10 +30,6 @@ def of_job(picture: Picture, id: int = 7) -> str:
     return "\n".join(explain_job(JobId(id), picture.seen, picture.want, picture.memory, picture.now))
 
 
-def test_a_healthy_node_has_nothing_against_it() -> None:
-    assert "No faults found; no repair open" in of_node(a_cluster(), "n2")
-
-
 def test_a_dead_node_shows_its_case_the_evidence_and_what_comes_next() -> None:
     text = of_node(a_cluster().lost("n2").then(3), "n2")
     for part in ("Case c1-", "second source", "refused", "step drain", "Slurm to show it out of service"):
@@ -44,10 +39,6 @@ def test_a_dead_node_shows_its_case_the_evidence_and_what_comes_next() -> None:
 def test_a_node_that_waits_for_its_turn_says_for_whom() -> None:
     picture = a_cluster().lost("n2", "n5").then().marked("n2").marked("n5").then(1)
     assert "waits for its turn: 1 of at most 1 repairs run (n2)" in of_node(picture, "n5")
-
-
-def test_an_admins_drain_is_called_somebody_elses() -> None:
-    assert "Taken out of service by a person or a tool" in of_node(a_cluster().drained("n2", "fan"), "n2")
 
 
 REPLACE = """`scontrol update nodename=n2 state=fail reason="Action:Replace"`"""
@@ -95,15 +86,6 @@ def test_nobody_is_told_to_replace_a_machine_whose_agent_may_still_come_after_th
     assert [RESUME in text for text in of_orphan(picture)] == [True, True, True]
 
 
-def test_a_return_to_service_is_promised_only_while_a_repair_goes_on() -> None:
-    picture = a_cluster().lost("n2").then().marked("n2").then(1)
-    assert "Steward drained it (reason steward:" in of_node(picture, "n2")
-    assert "It returns to service after a successful repair." in of_node(picture, "n2")
-    (case,) = picture.memory.cases.values()
-    held = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=CaseStep.HELD)}))
-    assert "returns to service" not in of_node(held, "n2")
-
-
 @pytest.mark.parametrize("reason", ["Kill task failed (JobId=7 StepId=0)", "Action:Reboot"])
 def test_a_node_under_repair_is_never_called_somebody_elses(reason: str) -> None:
     """Slurm's own reason, or an admin's command, stays on it until the repair is over."""
@@ -124,15 +106,6 @@ def test_a_reason_of_slurms_own_is_not_called_somebody_elses_while_the_agent_is_
     text = of_node(silent, "n2")
     assert "somebody else" not in text
     assert "the node's agent is awaited" in text
-
-
-@pytest.mark.parametrize("kind", ["paused", "report"])
-def test_what_is_withheld_is_explained(kind: str) -> None:
-    picture = a_cluster(mode=RepairMode.ACT if kind != "report" else RepairMode.REPORT).lost("n2")
-    picture = replace(picture, memory=pause(picture.memory)) if kind == "paused" else picture
-    assert f"Nothing is done about it: {'actions are paused' if kind == 'paused' else 'repairs are set'}" in of_node(
-        picture, "n2"
-    )
 
 
 def test_hostile_text_is_shown_as_text_on_one_line() -> None:
@@ -163,12 +136,6 @@ def test_a_resumed_job_names_the_culprit_and_the_evidence() -> None:
     assert "kept off" not in of_job(back.change_job(excluded=names("n3"))), "an admin replaced the list"
 
 
-def test_a_run_that_follows_a_refusal_is_slurms_own() -> None:
-    none_left = a_cluster().job().opted_in(mode=ResumeMode.parse("1,max=0")).then()
-    again = none_left.lost("n2").then().marked("n2").requeued().then(5)
-    assert "left to Slurm, which had put it back into the queue: it has had all its resumes" in of_job(again)
-
-
 def test_a_job_whose_state_slurm_hides_while_it_completes_is_completing() -> None:
     picture = a_cluster().job(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}))
     assert of_job(picture).startswith('Job 7 "train": COMPLETING')
@@ -183,10 +150,6 @@ def test_a_task_of_an_array_is_named_as_squeue_names_it() -> None:
 )
 def test_how_often_a_job_restarted_is_said_as_people_say_it(restarts: int, said: str) -> None:
     assert of_job(a_cluster().job().change_job(restarts=restarts)).splitlines()[0].endswith(f", {said}.")
-
-
-def test_a_job_without_the_option_is_said_to_be_left_alone() -> None:
-    assert "no fault brings it back" in of_job(a_cluster().job())
 
 
 def test_only_what_is_known_is_said_of_a_job_that_nobody_told_of() -> None:
@@ -258,14 +221,6 @@ def test_since_when_the_checks_pass_is_told_and_by_name_those_that_began_later()
     assert many.endswith("; c only for 8 s; and 1 more.")
 
 
-def test_a_finding_that_is_only_told_says_why() -> None:
-    picture = a_cluster().failing("n2", Severity.DEGRADED, check="disk", text="full", event=False)
-    reported = replace(picture, want=replace(picture.want, modes={"disk": "report"}))
-    assert "mode report, no node is touched" in of_node(reported, "n2")
-    shared = picture.failing("n2", Severity.DEGRADED, check="fs.shared", scope=Scope.CLUSTER)
-    assert "a shared resource, no node is touched" in of_node(shared, "n2")
-
-
 def test_a_tripped_breaker_and_when_one_repair_is_let_through_are_told() -> None:
     picture = a_cluster().failing("n2", Severity.DEGRADED, check="disk", text="full", event=False)
     breaker = Breaker(scope="check:disk", tripped=picture.now - 600, text="breaker check:disk: 3 nodes")
@@ -314,12 +269,6 @@ def test_a_job_is_explained_with_its_options_and_what_it_has_left() -> None:
     assert "--auto-resume=any:3,max=10,codes=4); 0 of 10 resumes are used, 0 of 3 without evidence." in text
     assert "max=10 (its own), stalls=2 (site), age=180 (site)" in text
     assert "codes=4:93 (its own)" in text
-
-
-def test_a_job_that_the_site_opted_in_is_said_to_be_so() -> None:
-    default = ResumeDefault(partition="main", mode="1")
-    text = of_job(a_cluster().resume(default=(default,)).job().then())
-    assert "The site's default resumes it (--auto-resume=1)" in text
 
 
 def test_a_job_that_waits_for_free_nodes_says_so() -> None:

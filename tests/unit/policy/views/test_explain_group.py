@@ -1,25 +1,20 @@
 """`explain` of groups, of their nodes, and of jobs that wait before a closed gate."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from steward.model.capacity_policy import Pool
 from steward.model.group import Goal, GroupStatus, Rollout, RolloutState, Version
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
-from steward.model.node import Reason
-from steward.model.observed import Freshness
 from steward.model.partition import Gate
 from steward.model.setup import SetupReport, SetupState
-from steward.model.slot import Hitch, Purpose, SlotStep
+from steward.model.slot import Hitch, SlotStep
 from steward.views.explain import explain_job, explain_node
 from steward.views.explain_group import explain_group
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import after, an_update, workers
 from tests.builders.picture import T0, n
-from tests.builders.want import but
 
 CLOSED = Gate(partition="dev", open=False, set_at=T0, why="group workers waits for its minimum")
 
@@ -67,21 +62,6 @@ def test_a_group_tells_its_numbers() -> None:
     assert "workers (Compute): InService; 3 in service, at least 0 wanted, 3 in all." in text
 
 
-def test_a_group_below_its_minimum_tells_its_clock_and_what_comes_after_it() -> None:
-    text = of_group(gated())
-    assert "Updating; 2 in service, at least 3 wanted" in text
-    assert "must be there in 2 h; otherwise it goes back to its last good size (2, at least 1)" in text
-
-
-def test_a_new_group_goes_back_to_nothing() -> None:
-    assert "goes back to nothing, as it is new" in of_group(gated().change_group("workers", good=None))
-
-
-def test_a_missing_slot_tells_what_failed_and_when_it_is_tried_again() -> None:
-    text = of_group(gated())
-    assert "workers-3: waiting for 30 s; failed 3 times (capacity): no capacity for ml.p5; next try in 90 s." in text
-
-
 def test_a_missing_slot_tells_what_it_waits_for_and_what_it_lacks() -> None:
     checks = gated(step=SlotStep.VERIFY, entered=T0 - 30, next_try=T0 - 90).agent("workers-3", checked_at=T0 - 1)
     text = of_group(checks.node("workers-3", responding=False))
@@ -93,27 +73,6 @@ def test_a_missing_slot_tells_what_it_waits_for_and_what_it_lacks() -> None:
     assert "workers-3: provision for 30 s. Waits for its agent to connect, at the latest in" in silent
     assert "the agent of workers-3 is not connected." in silent
     assert "the agent of workers-3 is not connected." in of_job(queued(unheard.agent("workers-3", connected=False)))
-
-
-def test_a_slot_whose_machine_the_provider_does_not_list_tells_what_to_do() -> None:
-    waiting = gated(tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0)
-    pools = {"workers": Pool(group="workers", nodes=(n("workers-3"),), fixed=False)}
-    want = replace(waiting.want, capacity=but(waiting.want.capacity, pools=pools))
-    unlisted = waiting.see(instances={}, provider=Freshness.FRESH)
-    text = of_group(replace(unlisted, want=want))
-    assert "waits: a machine that the provider does not list runs under its name; have it listed, or end it" in text
-
-
-def test_the_gate_is_told_with_its_reason_or_that_somebody_else_set_it() -> None:
-    assert "closed: jobs wait, none starts: group workers waits for its minimum" in of_group(gated())
-    yielded = Gate(partition="dev", open=False, set_at=T0, confirmed=True, yielded=T0 - 60)
-    assert "it was set by hand 60 s ago" in of_group(an_api_cluster().remember(gates={"dev": yielded}))
-    assert "Steward keeps no gate there" in of_group(an_api_cluster())
-
-
-def test_nodes_in_service_that_cannot_work_are_named() -> None:
-    picture = an_api_cluster(workers=3).node("workers-2", flags=frozenset({"DRAIN"}), reason=Reason(text="fan", at=T0))
-    assert "In service but drained, silent or under repair now: workers-2." in of_group(picture)
 
 
 def test_many_missing_slots_do_not_flood_the_reader() -> None:
@@ -145,17 +104,6 @@ def test_a_scaling_under_way_is_told_until_another_wish_takes_its_place() -> Non
     assert "to 5 instances" not in text
 
 
-def test_an_unknown_group_is_said_to_be_none() -> None:
-    assert of_group(an_api_cluster(), "nobody") == "There is no instance group nobody."
-
-
-def test_a_job_before_a_closed_gate_learns_what_is_missing_and_what_comes_next() -> None:
-    text = of_job(queued(gated()))
-    assert "The job waits because its partition is closed: group workers waits for its minimum" in text
-    assert "Group workers is Updating: 2 in service, at least 3 wanted, 3 in all." in text
-    assert "Next may come workers-3: waiting for 30 s; failed 3 times (capacity)" in text
-
-
 def test_a_job_before_an_open_gate_hears_nothing_of_it() -> None:
     opened = Gate(partition="dev", open=True, set_at=T0)
     assert "closed" not in of_job(queued(gated().remember(gates={"dev": opened})))
@@ -172,14 +120,6 @@ def test_a_node_tells_of_its_slot() -> None:
     assert "of group workers: waiting for 30 s" in text
     assert "Waits for its turn to be launched" in text
     assert "No provider can replace it" not in text
-
-
-def test_a_node_that_leaves_tells_how_long_its_jobs_are_waited_for() -> None:
-    picture = an_api_cluster().slot(
-        "workers-2", step=SlotStep.DRAIN, purpose=Purpose.LEAVE, entered=T0 - 5, deadline=T0 + 600
-    )
-    text = of_node(picture, "workers-2")
-    assert "drain for 5 s, leaves the group; its jobs are waited for 10 min more" in text
 
 
 def test_hostile_text_stays_on_one_line() -> None:

@@ -66,10 +66,6 @@ def test_a_degraded_node_with_many_jobs_names_some_of_them() -> None:
     assert of(picture.then(1)).next == "replaced when jobs 1, 2, 3 and 2 more end"
 
 
-def test_a_fault_that_is_seen_for_the_first_time_is_about_to_be_a_case() -> None:
-    assert of(degraded(a_cluster())).next == "a case is about to be opened"
-
-
 def test_the_second_lost_node_waits_for_its_turn() -> None:
     picture = a_cluster().lost("n2", "n5").then().marked("n2").marked("n5").then(1)
     first, second = of(picture), of(picture, "n5")
