@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
 from steward.adapters.log_lines import log_to, log_to_stderr
+from steward.adapters.node.stepds import conf_here
 from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.notify import Smtp
 from steward.adapters.providers.command import CommandProvider
@@ -36,6 +37,7 @@ from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
+from steward.model.settings.sections import HeadSettings
 from steward.model.text import cause
 from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.workflows.notify import NotifyChannel
@@ -213,7 +215,8 @@ def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Permanent(f"head.state_dir {directory}: {cause(error)}; make it, owned by SlurmUser") from error
+        remedy = "make it, owned by SlurmUser" if not directory.exists() else "name a folder of SlurmUser"
+        raise Permanent(f"head.state_dir {directory}: {cause(error)}; {remedy}") from error
     file = directory / "steward.db"
     mender = Mender(file, tell)
     mender.look()
@@ -268,8 +271,29 @@ def trusted_uids(settings: Settings) -> frozenset[int]:
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
 
 
-def missing_programs(settings: Settings) -> list[Problem]:
-    """Return a problem for each program of the settings that the head would run, and that is not on this machine."""
+def problems_here(settings: Settings) -> list[Problem]:
+    """Return the problems of the settings on the head's machine: files, folders and programs that cannot be used."""
+    return [*_wrong_files(settings), *_missing_programs(settings)]
+
+
+def _wrong_files(settings: Settings) -> Iterator[Problem]:
+    cluster, folder = settings.cluster, settings.head.state_dir
+    if not conf_here(cluster.slurm_conf):
+        yield Problem.of("cluster.slurm_conf", str(cluster.slurm_conf), "the path of Slurm's own slurm.conf")
+    if cluster.munge_socket is not None and not cluster.munge_socket.exists():
+        yield Problem.of("cluster.munge_socket", str(cluster.munge_socket), "the socket of a munged that runs here")
+    if settings.head.database or not folder.exists() or folder == HeadSettings().state_dir:
+        return  # systemd gives the default folder to SlurmUser when stewardd starts
+    if not folder.is_dir():
+        yield Problem.of("head.state_dir", str(folder), "the path of a folder")
+    elif folder.stat().st_uid != _uid(cluster.slurm_user, "cluster.slurm_user"):
+        yield Problem.of(
+            "head.state_dir", str(folder), f"a folder of SlurmUser: `chown -R {cluster.slurm_user} {folder}`"
+        )
+
+
+def _missing_programs(settings: Settings) -> list[Problem]:
+    """Return a problem for each program that the head would run, and that is not on this machine."""
     return [
         Problem.of(key, program, "the path of a program that is on this machine and may be executed")
         for table in ("provider", "capacity", "notify")

@@ -299,7 +299,7 @@ def _desk(base: _Base) -> NotifyDesk:
 def _contradictions(settings: Settings) -> Sequence[Problem]:
     """Ask Slurm, and return the contradictions between the settings and it or this machine."""
     site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
-    return [*contradictions_with_slurm(settings, site), *choose.missing_programs(settings)]
+    return [*contradictions_with_slurm(settings, site), *choose.problems_here(settings)]
 
 
 def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
