@@ -37,7 +37,7 @@ def test_jobs_are_chosen_by_user_and_state(api: ApiBench) -> None:
     api.show(with_a_lost_node_and_a_job())
     assert "RUNNING" in steward(api, "jobs", "--state", "running")
     assert "No such job" in steward(api, "jobs", "--state", "pending")
-    assert "No job" in steward(api, "jobs", "--user", "nobody-at-all")
+    assert "No such job" in steward(api, "jobs", "--user", "nobody-at-all")
 
 
 @pytest.mark.parametrize(
