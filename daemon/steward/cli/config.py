@@ -13,6 +13,7 @@ from steward.checks.known import in_force
 from steward.cli.head_unit import runs_as
 from steward.cli.settings_option import file_option, read_settings
 from steward.head import choose
+from steward.head.settings_here import problems_here
 from steward.model.port_error import PortError
 from steward.model.settings import Problem, Settings, SettingsError
 from steward.model.settings.doc import settings_page
@@ -44,7 +45,7 @@ def _check_files(settings: Settings, where: Path) -> None:
     try:
         if os.geteuid() in choose.trusted_uids(settings):  # others may not read these files
             choose.check_files(settings)
-            problems = choose.problems_here(settings)
+            problems = problems_here(settings)
     except PortError as error:
         raise click.ClickException(f"{where}: {error}") from None
     if problems:

@@ -4,17 +4,16 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
 from steward.adapters.log_lines import log_to, log_to_stderr
-from steward.adapters.node.stepds import conf_here
 from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.notify import Smtp
 from steward.adapters.providers.command import CommandProvider
@@ -30,14 +29,11 @@ from steward.model.events import Event
 from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
 from steward.model.notify import ChannelKind
-from steward.model.section import Section
-from steward.model.setting_types import is_program
-from steward.model.settings import Problem, ProviderKind, Settings, split_host_port
+from steward.model.settings import ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
-from steward.model.settings.sections import HeadSettings
 from steward.model.text import cause
 from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.workflows.notify import NotifyChannel
@@ -269,54 +265,6 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
 def trusted_uids(settings: Settings) -> frozenset[int]:
     """Return the uids that agents believe: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
-
-
-def problems_here(settings: Settings) -> list[Problem]:
-    """Return the problems of the settings on the head's machine: files, folders and programs that cannot be used."""
-    return [*_wrong_files(settings), *_missing_programs(settings)]
-
-
-def _wrong_files(settings: Settings) -> Iterator[Problem]:
-    cluster, folder = settings.cluster, settings.head.state_dir
-    if not conf_here(cluster.slurm_conf):
-        yield Problem.of("cluster.slurm_conf", str(cluster.slurm_conf), "the path of Slurm's own slurm.conf")
-    if cluster.munge_socket is not None and not cluster.munge_socket.exists():
-        yield Problem.of("cluster.munge_socket", str(cluster.munge_socket), "the socket of a munged that runs here")
-    if settings.head.database or not folder.exists() or folder == HeadSettings().state_dir:
-        return  # systemd gives the default folder to SlurmUser when stewardd starts
-    if not folder.is_dir():
-        yield Problem.of("head.state_dir", str(folder), "the path of a folder")
-    elif folder.stat().st_uid != _uid(cluster.slurm_user, "cluster.slurm_user"):
-        yield Problem.of(
-            "head.state_dir", str(folder), f"a folder of SlurmUser: `chown -R {cluster.slurm_user} {folder}`"
-        )
-
-
-def _missing_programs(settings: Settings) -> list[Problem]:
-    """Return a problem for each program that the head would run, and that is not on this machine."""
-    return [
-        Problem.of(key, program, "the path of a program that is on this machine and may be executed")
-        for table in ("provider", "capacity", "notify")
-        for key, program in _programs(getattr(settings, table), table)
-        if not os.access(program, os.X_OK) or not os.path.isfile(program)
-    ]
-
-
-def _programs(table: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Yield each key of a table, or of the tables in it, that has an argv, with its program."""
-    if isinstance(table, tuple):
-        for number, each in enumerate(table):
-            yield from _programs(each, f"{key}[{number}]")
-    if not isinstance(table, Section):
-        return
-    for name, hint in get_type_hints(type(table), include_extras=True).items():
-        if name not in type(table).model_fields:
-            continue
-        value = getattr(table, name)
-        if is_program(hint):
-            yield from [(f"{key}.{name}", value[0])] if value else []
-        else:
-            yield from _programs(value, f"{key}.{name}")
 
 
 def check_files(settings: Settings) -> None:
