@@ -20,7 +20,7 @@ from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
 from steward.adapters.slurm.power import PowerSwitch
-from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.engine import check_url, open_engine, sqlite_url
 from steward.adapters.store.mend import Mender
 from steward.adapters.store.sql import SqlStore
 from steward.api.admission import own_names
@@ -211,12 +211,19 @@ def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        remedy = "make it, owned by SlurmUser" if not directory.exists() else "name a folder of SlurmUser"
-        raise Permanent(f"head.state_dir {directory}: {cause(error)}; {remedy}") from error
+        raise no_state_dir(directory, error) from error
     file = directory / "steward.db"
     mender = Mender(file, tell)
     mender.look()
     return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
+
+
+def no_state_dir(directory: Path, error: OSError) -> Permanent:
+    """Return the error that stewardd ends with if it cannot make its folder or work in it."""
+    remedy = "make it, owned by SlurmUser"
+    if directory.exists():
+        remedy = "let SlurmUser write there" if directory.is_dir() else "name a folder"
+    return Permanent(f"head.state_dir {directory}: {cause(error)}; {remedy}")
 
 
 def make_channels(settings: Settings) -> tuple[NotifyChannel, ...]:
@@ -269,6 +276,8 @@ def trusted_uids(settings: Settings) -> frozenset[int]:
 
 def check_files(settings: Settings) -> None:
     """Read the files that the settings name, as the head does at its start. Raises Permanent for an unusable one."""
+    if settings.head.database:
+        check_url(settings.head.database.get_secret_value())
     access_keys(settings)
     make_channels(settings)
 

@@ -56,6 +56,7 @@ CHANNEL = '[[notify]]\nname = "ops"\nkind = "webhook"\n'
             'notify[0].command = "/none/tell": use the path of a program that is on this machine and may be executed',
         ),
         ('[capacity]\nalarms = ["/etc/passwd"]\n', [], 'capacity.alarms = "/etc/passwd": use the path of a program'),
+        ('[head]\ndatabase = "nonsense"\n', [], "the database's address is not a SQLAlchemy URL: write DIALECT://"),
         ('[head]\nstate_dir = "/etc/passwd"\n', [], 'head.state_dir = "/etc/passwd": use the path of a folder'),
         (
             'munge_socket = "/none/sock"\n',
