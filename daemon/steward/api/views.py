@@ -21,6 +21,7 @@ from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import current_counts
 from steward.views.breakers import now_line, withheld_repairs
+from steward.views.expected_agents import expected_agents
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
@@ -37,6 +38,7 @@ def draft_of(source: Source, snapshot: Snapshot) -> Draft:
 def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
     """Return the state of the cluster in brief."""
     seen, memory = snapshot.seen, snapshot.memory
+    connected = {name for name, view in seen.agents.items() if view.connected}
     return {
         "standstill": shape(standstill) if (standstill := source.standstill()) is not None else None,
         "cluster": source.cluster,
@@ -53,8 +55,8 @@ def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
         "provider": seen.provider.value,
         "nodes": dict(Counter(node_state(node) for node in seen.nodes.values())),
         "agents": {
-            "connected": sum(view.connected for view in seen.agents.values()),
-            "expected": len(seen.nodes),
+            "connected": len(connected),
+            "expected": len(expected_agents(draft) | (connected & seen.nodes.keys())),
             "met": len({*seen.agents, *memory.agents} & seen.nodes.keys()),
         },
         "open_cases": sum(case.is_open for case in memory.cases.values()),

@@ -179,8 +179,10 @@ def _read(file: Path) -> Json:
     try:
         # The head checks the other members.
         document: Any = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise click.ClickException(f"{file}: {cause(error)}") from error
+    except ValueError as error:
+        raise click.ClickException(f"{file}: not JSON: {cause(error)}") from error
     found: Json = document if isinstance(document, dict) else {}
     groups = found.get("InstanceGroups", [])
     if not isinstance(groups, list) or not isinstance(found.get("ClusterName"), str):

@@ -13,6 +13,7 @@ from steward.checks.known import in_force
 from steward.cli.head_unit import runs_as
 from steward.cli.settings_option import file_option, read_settings
 from steward.head import choose
+from steward.head.settings_here import problems_here
 from steward.model.port_error import PortError
 from steward.model.settings import Problem, Settings, SettingsError
 from steward.model.settings.doc import settings_page
@@ -32,19 +33,19 @@ def config() -> None:
 def check(file: Path | None, offline: bool) -> None:
     """Check the settings, and compare them with Slurm. Exit status 1, and what to correct, when they are wrong."""
     settings, where = read_settings(file), settings_path(file, os.environ)
-    note = "; Slurm was not asked" if offline else _compare(settings, where)
     if not offline:
         _check_files(settings, where)
+    note = "; Slurm was not asked" if offline else _compare(settings, where)
     click.echo(f"{where}: valid; {_counted(len(settings.slots()))} may be repaired{note}")
 
 
 def _check_files(settings: Settings, where: Path) -> None:
-    """Raise ClickException if a file of keys or secrets, or a program, that the settings name cannot be used."""
+    """Raise ClickException if a file, a folder or a program that the settings name cannot be used here."""
     problems: list[Problem] = []
     try:
         if os.geteuid() in choose.trusted_uids(settings):  # others may not read these files
             choose.check_files(settings)
-            problems = choose.missing_programs(settings)
+            problems = problems_here(settings)
     except PortError as error:
         raise click.ClickException(f"{where}: {error}") from None
     if problems:

@@ -5,12 +5,21 @@ import click
 from steward.cli.context import Context, Whole, with_json
 from steward.cli.show import listed, span, when
 from steward.client import Json
+from steward.model.job import JobState
 from steward.model.node_names import fold
+from steward.model.text import printable
+
+
+def _state(_context: click.Context, _option: click.Parameter, text: str) -> str:
+    states = [state.value.lower() for state in JobState] + ["ended"]
+    if not any(state.startswith(text.lower()) for state in states):
+        raise click.BadParameter(f"{printable(text, 40)} is no state of a job: use one of {', '.join(states)}")
+    return text
 
 
 @click.group(invoke_without_command=True)
 @click.option("--user", default="", help="Only jobs of this user.")
-@click.option("--state", default="", help="Only jobs in this state: running, pending, ended, ...")
+@click.option("--state", default="", callback=_state, help="Only jobs in this state: running, pending, ended, ...")
 @with_json
 def jobs(context: Context, user: str, state: str) -> None:
     """List the jobs that asked to be resumed."""
@@ -32,7 +41,8 @@ def jobs(context: Context, user: str, state: str) -> None:
         for job in found
     )
     columns = ("JOB", "NAME", "USER", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
-    listed(context, found, columns, rows, empty="No job with --auto-resume is known.")
+    of_those = "such job" if user or state else "job"
+    listed(context, found, columns, rows, empty=f"No {of_those} with --auto-resume is known.")
 
 
 def _is_wanted(job: Json, user: str, state: str) -> bool:

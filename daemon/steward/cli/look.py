@@ -176,9 +176,10 @@ def events(
     """Print events, oldest first. With -f the command waits for a head that restarts, and misses nothing."""
     client, begin = context.client(), time.time() - since if since else 0.0
     wanted = EventFilter(node=node, job=job, kind=kind, level=level, since=begin)
-    for event in (
-        client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
-    ):
+    found = client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
+    if not found:
+        click.echo("No such event.", err=True)
+    for event in found:
         if context.as_json:
             click.echo(json_text(event))
         else:

@@ -190,8 +190,10 @@ def _read(file: Path) -> Json:
     try:
         # The head checks the contents.
         document: Any = read(file.read_text())
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise click.ClickException(f"{file}: {cause(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise click.ClickException(f"{file}: not {file.suffix[1:].upper()}: {cause(error)}") from error
     if not isinstance(document, dict):
         raise click.ClickException(f"{file}: a table with ComputeQuotas and ClusterSchedulerConfig is needed")
     return document

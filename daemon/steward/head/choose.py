@@ -4,11 +4,11 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -20,7 +20,7 @@ from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
 from steward.adapters.slurm.power import PowerSwitch
-from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.engine import check_url, open_engine, sqlite_url
 from steward.adapters.store.mend import Mender
 from steward.adapters.store.sql import SqlStore
 from steward.api.admission import own_names
@@ -29,9 +29,7 @@ from steward.model.events import Event
 from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
 from steward.model.notify import ChannelKind
-from steward.model.section import Section
-from steward.model.setting_types import is_program
-from steward.model.settings import Problem, ProviderKind, Settings, split_host_port
+from steward.model.settings import ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
@@ -213,11 +211,19 @@ def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Permanent(f"head.state_dir {directory}: {cause(error)}; make it, owned by SlurmUser") from error
+        raise no_state_dir(directory, error) from error
     file = directory / "steward.db"
     mender = Mender(file, tell)
     mender.look()
     return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
+
+
+def no_state_dir(directory: Path, error: OSError) -> Permanent:
+    """Return the error that stewardd ends with if it cannot make its folder or work in it."""
+    remedy = "make it, owned by SlurmUser"
+    if directory.exists():
+        remedy = "let SlurmUser write there" if directory.is_dir() else "name a folder"
+    return Permanent(f"head.state_dir {directory}: {cause(error)}; {remedy}")
 
 
 def make_channels(settings: Settings) -> tuple[NotifyChannel, ...]:
@@ -268,35 +274,10 @@ def trusted_uids(settings: Settings) -> frozenset[int]:
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
 
 
-def missing_programs(settings: Settings) -> list[Problem]:
-    """Return a problem for each program of the settings that the head would run, and that is not on this machine."""
-    return [
-        Problem.of(key, program, "the path of a program that is on this machine and may be executed")
-        for table in ("provider", "capacity", "notify")
-        for key, program in _programs(getattr(settings, table), table)
-        if not os.access(program, os.X_OK) or not os.path.isfile(program)
-    ]
-
-
-def _programs(table: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Yield each key of a table, or of the tables in it, that has an argv, with its program."""
-    if isinstance(table, tuple):
-        for number, each in enumerate(table):
-            yield from _programs(each, f"{key}[{number}]")
-    if not isinstance(table, Section):
-        return
-    for name, hint in get_type_hints(type(table), include_extras=True).items():
-        if name not in type(table).model_fields:
-            continue
-        value = getattr(table, name)
-        if is_program(hint):
-            yield from [(f"{key}.{name}", value[0])] if value else []
-        else:
-            yield from _programs(value, f"{key}.{name}")
-
-
 def check_files(settings: Settings) -> None:
     """Read the files that the settings name, as the head does at its start. Raises Permanent for an unusable one."""
+    if settings.head.database:
+        check_url(settings.head.database.get_secret_value())
     access_keys(settings)
     make_channels(settings)
 

@@ -17,10 +17,9 @@ from steward.model.repair_policy import RepairPolicy
 from steward.model.settings import Problem, Settings
 from steward.model.text import PAUSED, REPORT_ONLY
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.leaks import CURE, leaks
-from steward.policy.traits import is_away_on_purpose
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
+from steward.views.expected_agents import expected_agents
 from steward.workflows.doctor import (
     DoctorLine,
     bad,
@@ -185,7 +184,7 @@ class Doctor:
         if latest is None:
             return frozenset()
         heard = {name for name, view in self.views().items() if view.connected and name in latest.seen.nodes}
-        return with_machine(Draft(latest.seen, self.want, latest.memory, latest.at)) | heard
+        return expected_agents(Draft(latest.seen, self.want, latest.memory, latest.at)) | heard
 
     def _slurm_conf(self) -> list[DoctorLine]:
         config, nodes = self.config.config(), self._nodes_with_agents()
@@ -207,15 +206,6 @@ class Doctor:
         if self.capacity.lent:
             lines += judge_lent(self.capacity.lent, self.slurm.partitions())
         return lines + (judge_dynamic(self.config.config()) if self.capacity.dynamic else [])
-
-
-def with_machine(draft: Draft) -> frozenset[NodeName]:
-    """Return Slurm's nodes whose agents are expected."""
-    nodes = draft.seen.nodes
-    # Not the nodes that are powered down or away on purpose, nor those of an API group that has no slot for them now.
-    away = {name for name, node in nodes.items() if is_away_on_purpose(node)}
-    unused = {name for name, node in nodes.items() if name not in draft.slots and belongs_to_slot(node, draft)}
-    return frozenset(nodes.keys() - away - unused)
 
 
 def _safely(topic: str, remedy: str, look: Callable[[], list[DoctorLine]]) -> list[DoctorLine]:

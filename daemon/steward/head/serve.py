@@ -31,7 +31,7 @@ from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_owner import owner_of
 from steward.adapters.socket_path import AT_ONCE, lengthen
-from steward.head.choose import start_logging
+from steward.head.choose import no_state_dir, start_logging
 from steward.head.slim import Slim
 from steward.head.wiring import Head, build_head
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
@@ -285,7 +285,7 @@ def lock_state_dir(directory: Path) -> Iterator[None]:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Permanent(f"head.state_dir {directory}: {cause(error)}; make it, owned by SlurmUser") from error
+        raise no_state_dir(directory, error) from error
     try:
         _hold(descriptor, directory)
         yield

@@ -43,6 +43,7 @@ from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.piece_files import Bundles, SetupLogs
+from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
 from steward.model.desired import Desired
 from steward.model.events import Event
@@ -299,7 +300,7 @@ def _desk(base: _Base) -> NotifyDesk:
 def _contradictions(settings: Settings) -> Sequence[Problem]:
     """Ask Slurm, and return the contradictions between the settings and it or this machine."""
     site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
-    return [*contradictions_with_slurm(settings, site), *choose.missing_programs(settings)]
+    return [*contradictions_with_slurm(settings, site), *problems_here(settings)]
 
 
 def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:

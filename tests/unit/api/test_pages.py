@@ -19,7 +19,7 @@ from steward.model.node import NodeBase
 from steward.ports import Retryable
 from steward.workflows.snapshot import HeadStandstill
 from tests.builders.api_cluster import an_api_cluster
-from tests.builders.picture import a_cluster, names
+from tests.builders.picture import T0, a_cluster, names
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
 from tests.fakes.until import FACT_S
@@ -165,6 +165,13 @@ def test_metrics_are_in_prometheus_format(api: ApiBench) -> None:
 def test_a_node_that_takes_no_job_does_not_count_as_idle(api: ApiBench, base: NodeBase, flags: str, word: str) -> None:
     api.show(a_cluster(1).node("n1", base=base, flags=frozenset(flags.split())))
     assert api.client().object("/v1/status")["nodes"] == {word: 1}
+
+
+def test_no_agent_is_expected_on_a_node_that_is_powered_down(api: ApiBench) -> None:
+    asleep = a_cluster(3).node("n2", base=NodeBase.IDLE, flags=frozenset({"POWERED_DOWN"}))
+    api.show(asleep.agent("n2", connected=False, lost_at=T0, lost_why="powered down"))
+    agents = api.client().object("/v1/status")["agents"]
+    assert (agents["connected"], agents["expected"]) == (2, 2)
 
 
 def test_root_and_slurm_user_may_pause_and_resume(api: ApiBench) -> None:

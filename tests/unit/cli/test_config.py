@@ -41,14 +41,6 @@ def test_init_without_slurm_says_where_to_run_it(tmp_path: Path, monkeypatch: py
     assert "cannot start `scontrol`: No such file or directory" in done.output
 
 
-def test_a_slurm_conf_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
-    file = tmp_path / "steward.toml"
-    file.write_text('[cluster]\nslurm_conf = "/none/slurm.conf"\n')
-    done = CliRunner().invoke(main, ["config", "check", "--config", str(file)])
-    assert "/none/slurm.conf is not there: name Slurm's own slurm.conf in cluster.slurm_conf" in done.output
-    assert "rc=" not in done.output
-
-
 CHANNEL = '[[notify]]\nname = "ops"\nkind = "webhook"\n'
 
 
@@ -64,6 +56,14 @@ CHANNEL = '[[notify]]\nname = "ops"\nkind = "webhook"\n'
             'notify[0].command = "/none/tell": use the path of a program that is on this machine and may be executed',
         ),
         ('[capacity]\nalarms = ["/etc/passwd"]\n', [], 'capacity.alarms = "/etc/passwd": use the path of a program'),
+        ('[head]\ndatabase = "nonsense"\n', [], "the database's address is not a SQLAlchemy URL: write DIALECT://"),
+        ('[head]\nstate_dir = "/etc/passwd"\n', [], 'head.state_dir = "/etc/passwd": use the path of a folder'),
+        (
+            'munge_socket = "/none/sock"\n',
+            [],
+            'cluster.munge_socket = "/none/sock": use the socket of a munged that runs',
+        ),
+        ('slurm_conf = "/none/slurm.conf"\n', [], 'cluster.slurm_conf = "/none/slurm.conf": use the path of Slurm\'s'),
         ('[provider.static]\nreboot = ["/etc", "%n"]\n', [], 'provider.static.reboot = "/etc": use the path'),
     ],
 )

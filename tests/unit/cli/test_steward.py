@@ -117,7 +117,7 @@ def test_events_are_chosen_by_node_kind_and_level(api: ApiBench) -> None:
     api.store.add_events([lost, Event(at=2.0, kind="case.opened", text="a case", node=n("n1"))])
     assert "a case" not in steward(api, "events", "--level", "error").output
     assert "gone" not in steward(api, "events", "--kind", "case.").output
-    assert steward(api, "events", "--node", "n2").output == ""
+    assert steward(api, "events", "--node", "n2").output == "No such event.\n"
 
 
 def test_events_are_one_line_each_or_one_json_each(api: ApiBench) -> None:

@@ -36,8 +36,8 @@ def test_it_shows_what_the_status_page_shows(api: ApiBench) -> None:
 def test_jobs_are_chosen_by_user_and_state(api: ApiBench) -> None:
     api.show(with_a_lost_node_and_a_job())
     assert "RUNNING" in steward(api, "jobs", "--state", "running")
-    assert "No job" in steward(api, "jobs", "--state", "pending")
-    assert "No job" in steward(api, "jobs", "--user", "nobody-at-all")
+    assert "No such job" in steward(api, "jobs", "--state", "pending")
+    assert "No such job" in steward(api, "jobs", "--user", "nobody-at-all")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,15 @@ def test_the_next_head_takes_over_what_a_dead_one_left(tmp_path: Path) -> None:
         assert (tmp_path / "stewardd.lock").read_text() == f"{os.getpid()}\n"
 
 
+def test_a_state_dir_that_is_a_file_is_told_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(Permanent, match=r"state_dir .*/file: .*; name a folder"),
+        lock_state_dir(tmp_path / "file"),
+    ):
+        pytest.fail("that is no folder")
+
+
 def test_a_state_dir_that_cannot_be_made_is_told_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (

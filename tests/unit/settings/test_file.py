@@ -34,8 +34,10 @@ def test_check_says_what_is_wrong_and_fails(tmp_path: Path) -> None:
 def test_check_says_that_a_right_file_is_right(tmp_path: Path) -> None:
     file = tmp_path / "steward.toml"
     file.write_text('[[groups]]\nname="a"\nnodes="n[1-6]"\nprovider="static"')
-    result = CliRunner().invoke(config, ["check"], env={"STEWARD_CONFIG": str(file)})
-    assert result.exit_code == 0
+    (tmp_path / "slurm.conf").touch()
+    here = {"STEWARD_CONFIG": str(file), "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    result = CliRunner().invoke(config, ["check"], env=here)
+    assert result.exit_code == 0, result.output
     assert "valid; 6 nodes may be repaired" in result.output
 
 

@@ -36,17 +36,26 @@ def open_engine(url: str) -> Engine:
 
     Raises Permanent for a bad URL or tables of another revision, Retryable if it cannot be opened or written now.
     """
-    parsed = _parsed(url)
-    try:
-        engine = create_engine(parsed)
-    except (NoSuchModuleError, ImportError) as error:
-        raise Permanent(f"database {_shown(parsed)}: {error}; install the driver of its dialect") from error
-    except (ArgumentError, TypeError):  # the error's text quotes what comes after the `?`
-        raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
+    engine = _made(url)
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
     _make_tables(engine)
     return engine
+
+
+def check_url(url: str) -> None:
+    """Raise Permanent if no engine can be made of the URL; nothing is opened."""
+    _made(url).dispose()
+
+
+def _made(url: str) -> Engine:
+    parsed = _parsed(url)
+    try:
+        return create_engine(parsed)
+    except (NoSuchModuleError, ImportError) as error:
+        raise Permanent(f"database {_shown(parsed)}: {error}; install the driver of its dialect") from error
+    except (ArgumentError, TypeError):  # the error's text quotes what comes after the `?`
+        raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
 
 
 def _parsed(url: str) -> URL:
@@ -82,7 +91,13 @@ def _make_tables(engine: Engine) -> None:
             elif there != REVISION:
                 raise Permanent(f"database {shown}: its tables are of revision {there}, made by another Steward")
     except (SQLAlchemyError, OSError) as error:
-        raise Retryable(f"database {shown} cannot be opened: {getattr(error, 'orig', None) or error}") from error
+        raise Retryable(f"database {shown} cannot be opened: {_words(error)}") from error
+
+
+def _words(error: Exception) -> str:
+    """Return the driver's words; some drivers give a number before them."""
+    driver = getattr(error, "orig", None) or error
+    return str(driver.args[-1] if driver.args else driver)
 
 
 def _revision(connection: Connection) -> str | None:

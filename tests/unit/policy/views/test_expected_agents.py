@@ -1,14 +1,14 @@
-"""Whose agent `steward doctor` misses."""
+"""On which nodes an agent is expected: those that `steward doctor` misses and `steward status` counts."""
 
-from steward.head.doctor import with_machine
 from steward.model.node import NodeBase, Reason
 from steward.policy.draft import Draft
+from steward.views.expected_agents import expected_agents
 from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster, n
 
 
 def expected(picture: Picture | ApiPicture, now: float = T0) -> frozenset[str]:
-    return frozenset(with_machine(Draft(picture.seen, picture.want, picture.memory, now)))
+    return frozenset(expected_agents(Draft(picture.seen, picture.want, picture.memory, now)))
 
 
 def test_the_nodes_of_slurm_are_expected_to_have_agents() -> None:
