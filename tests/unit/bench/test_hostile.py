@@ -51,5 +51,5 @@ def test_any_harm_fails_the_bench_and_so_does_what_was_not_measured(harm: dict[s
 
 def test_the_page_promises_what_the_bench_holds() -> None:
     text = " ".join(PAGE.read_text().split())
-    for most in (f"the head {MOST_HEAD_MIB:.0f} MiB", f"agent {MOST_AGENT_MIB:.0f} MiB", f"store {MOST_STORE_MIB:.0f} MiB"):
-        assert most in text
+    head, agent, store = (f"{most:.0f} MiB" for most in (MOST_HEAD_MIB, MOST_AGENT_MIB, MOST_STORE_MIB))
+    assert f"the head {head}, an agent {agent}, the store {store}" in text
