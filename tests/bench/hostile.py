@@ -2,11 +2,13 @@
 
 A few nodes are killed in quiet, then as many as asked for while an ordinary user does all of `hostile_acts.py`. Told:
 how long a job's tasks take to run again, quiet and beside the user; the jobs of others that were lost and the nodes
-that were taken out without a fault, of which there must be none; and what the head and its store hold.
+that were taken out without a fault, of which there must be none; and what the head, its store and the agents hold,
+which must stay within what docs/security.md says.
 """
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -27,6 +29,7 @@ from tests.bench import hostile_acts, scale_bed
 from tests.bench.recovery import new_dir, with_bed
 from tests.bench.soak import rows
 from tests.bench.summary import percentile
+from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story, task_script
 
 USER = "nobody"
@@ -39,7 +42,26 @@ _PORTS = range(20_000, 32_000)
 _TAKEN = 2000
 """... and how many of these the user takes: more would leave other test beds on this machine without ports."""
 _BACK_S, _CLOSED_S = 120.0, 240.0
+MOST_HEAD_MIB, MOST_AGENT_MIB, MOST_STORE_MIB = 256.0, 64.0, 128.0
+"""What docs/security.md promises of the head's memory, of an agent's, and of the store beside one hostile user."""
+_PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 _REPAIR = {"node_repairs": 100, "node_repairs_window_h": 0.1, "replacements_per_hour": 10_000, "breaker_min": 10_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What is held at one moment, in MiB: the head's memory, that of the largest agent, the store with its log of
+    writes, and the text logs of Steward; and the rows of the store."""
+
+    head_mib: float
+    agent_mib: float
+    store_mib: float
+    logs_mib: float
+    rows: dict[str, int]
+
+    @property
+    def is_within(self) -> bool:
+        return self.head_mib <= MOST_HEAD_MIB and self.agent_mib <= MOST_AGENT_MIB and self.store_mib <= MOST_STORE_MIB
 
 
 @dataclass(kw_only=True)
@@ -54,8 +76,8 @@ class Found:
     jobs: dict[str, str] = field(default_factory=dict)
     silent: list[str] = field(default_factory=list)
     suspected: dict[str, int] = field(default_factory=dict)
-    held: list[tuple[float, dict[str, int], int, float]] = field(default_factory=list)
-    """Memory of the head in MiB, rows of its store, bytes of the store and of the log in MiB; one after each fault."""
+    held: list[Held] = field(default_factory=list)
+    """After each fault, and at the end."""
     kinds: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     """What went wrong in the bench itself: each costs its own figure, and the run is not called unharmed."""
@@ -83,7 +105,8 @@ def is_unharmed(found: Found) -> bool:
     harmed = (
         found.taken_out or found.missed or found.silent or found.errors or set(found.jobs.values()) != {"RUNNING 0"}
     )
-    return not harmed and bool(found.quiet_s) and bool(found.beside_s) and _slower(found) <= 2.0
+    is_measured = bool(found.quiet_s and found.beside_s and found.held)
+    return is_measured and not harmed and all(one.is_within for one in found.held) and _slower(found) <= 2.0
 
 
 def _slower(found: Found) -> float:
@@ -96,6 +119,8 @@ def summary(found: Found) -> str:
     quiet, beside = ((percentile(took, 50), max(took)) for took in (found.quiet_s, found.beside_s))
     text = f"kill to tasks: quiet {quiet[0]:.2f} s median, {quiet[1]:.2f} s longest of {len(found.quiet_s)}; beside the"
     text += f" user {beside[0]:.2f} s, {beside[1]:.2f} s of {len(found.beside_s)}: {_slower(found):.2f} times; "
+    for what, most in (("head_mib", MOST_HEAD_MIB), ("agent_mib", MOST_AGENT_MIB), ("store_mib", MOST_STORE_MIB)):
+        text += f"{what} {max((getattr(one, what) for one in found.held), default=0.0):.0f} of {most:.0f}; "
     return text + ("unharmed" if is_unharmed(found) else "NOT unharmed")
 
 
@@ -210,10 +235,25 @@ def program(bed: Bed, story: Story, seconds: float, other: int) -> list[str]:
 
 
 def note(bed: Bed, found: Found) -> None:
-    layout = Layout(root=bed.spec.dir)
-    store = layout.controller / "stewardd" / "steward.db"
-    logs = sum(path.stat().st_size for name, path in bed.logs().items() if name.startswith("steward") and path.exists())
-    found.held.append((scale_bed.memory_mib(bed), rows(store), store.stat().st_size, logs / (1 << 20)))
+    store = Layout(root=bed.spec.dir).controller / "stewardd" / "steward.db"
+    files = [path for end in ("", "-wal") if (path := store.with_name(f"{store.name}{end}")).exists()]
+    logs = [path for name, path in bed.logs().items() if name.startswith("steward") and path.exists()]
+    held = Held(
+        head_mib=scale_bed.memory_mib(bed),
+        agent_mib=max(_resident_mib(agent_of(bed, f"n{number}").pid) for number in range(1, NODES + 1)),
+        store_mib=_mib(files),
+        logs_mib=_mib(logs),
+        rows=rows(store),
+    )
+    found.held.append(held)
+
+
+def _resident_mib(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MIB
+
+
+def _mib(files: list[Path]) -> float:
+    return sum(path.stat().st_size for path in files) / (1 << 20)
 
 
 def say(text: str) -> None:
