@@ -244,8 +244,11 @@ class Decider:
 
     def _if_slurm_would_start(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
         """Return the found victims if Slurm would start the job on their nodes; else put them back and return None."""
-        nodes = self._room.places.nodes_with_room(wish) if found and wish is not None else None
-        if not found or self._rules.suits(unit.jobs[0], nodes):
+        if not found:
+            return found
+        nodes = self._room.places.nodes_with_room(wish) if wish is not None else None
+        is_taken = wish is not None and self._room.places.may_be_taken(wish, unit, found)
+        if not is_taken and self._rules.suits(unit.jobs[0], nodes):
             return found
         pick.put_all_back(self._room, found)
         return None
