@@ -221,8 +221,9 @@ class Decider:
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
         """Return whether the unit has room on nodes, or its nodes need not be tested yet."""
         # Slurm may start a new job at once: test nodes only after Slurm has looked at the job, whatever reason it gave
-        # (22.05 may name a limit that has room)
-        return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has_room(wish)
+        # (22.05 may name a limit that has room). Only backfill starts heterogeneous jobs: test theirs at once.
+        may_start = len(unit.jobs) == 1 and unit.jobs[0].reason in _NOT_YET
+        return wish is None or may_start or self._room.places.has_room(wish)
 
     def _may_take(self, unit: Unit) -> bool:
         """Return whether the unit could start on nodes that others are evicted from."""
