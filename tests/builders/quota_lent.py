@@ -1,15 +1,31 @@
 """Sites whose owners lent all that is theirs, and who goes when they want it back."""
 
+from dataclasses import replace
+from typing import Any
+
 from steward.model.accounting import Capabilities
 from steward.model.action import RequeueJob, SignalJob
-from tests.builders.picture import Picture
-from tests.builders.quota_site import a_site, done, runs, settled
+from tests.builders.picture import Picture, n
+from tests.builders.quota import WEAK
+from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 
 
 def all_lent(can: Capabilities) -> Picture:
     """Of two machines team a owns one and has borrowed the other, job by job; team b runs nothing."""
     site = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
     return settled(runs(site, 3, "a", 2, "b", "n2", started=2000.0))
+
+
+NEW: dict[str, Any] = {"priority": 5, "reason": "Priority", "time_limit_s": 600.0}
+
+
+def beside_a_new_job(**second: Any) -> Picture:
+    """Of n2 one GPU is free and team a borrowed the others. Job 8 wants the node, and job 9 came after it."""
+    site = runs(a_site(replace(WEAK, backfill_s=30.0), own("a", 4), own("b", 8)), 1, "a", 4)
+    site = settled(runs(site, 2, "a", 3, "b", "n2"))
+    whole = {"required": frozenset({n("n2")}), "priority": 5, "reason": "Resources", "eligible": site.now}
+    site = waits(site, 8, "b", 4, **whole)
+    return waits(site, 9, "b", 1, **{**NEW, "eligible": site.now, **second})
 
 
 def gone_in(picture: Picture, turns: int) -> set[int]:

@@ -142,13 +142,11 @@ class QuotaStory(Story):
         sacctmgr(self.bed, *words)
 
     def wait_in_force(self, *ids: str, deadline_s: float = SOON_S) -> None:
-        """Wait until these are, and those that the story before left are gone, or lend all that they own."""
-        gone = {team: self.left.pop(team) for team in [*self.left] if team not in self.mine}
-        for made in gone.values():
+        """Wait until these are; those that the story before left are deleted, and own and lend nothing from then on."""
+        gone = [self.left.pop(team) for team in [*self.left] if team not in self.mine]
+        for made in gone:
             with suppress(self.api.exceptions.ResourceNotFound):  # its own story had deleted it
                 self.api.delete_compute_quota(ComputeQuotaId=made.id)
-        if gone:
-            self.wait("other quotas are gone", lambda: not gone.keys() & self._teams(), 3 * SOON_S)
         for team in self.left:
             self.wait(f"team {team} uses nothing", partial(self._is_unused, team), SOON_S)
         self.left.clear()
@@ -183,9 +181,6 @@ class QuotaStory(Story):
 
     def end(self, *jobs: int) -> None:
         self.bed.run(["scancel", *map(str, jobs)])
-
-    def _teams(self) -> set[str]:
-        return {each["team"] for each in self.get("/v1/quotas")["teams"]}
 
     def _is_unused(self, team: str) -> bool:
         """By Steward's tables, and by Slurm's limit of what the team borrows."""

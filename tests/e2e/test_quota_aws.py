@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from steward_bed.bed import BedError
-from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
+from tests.e2e.quota_bed import SOON_S, Made, QuotaStory
 
-GPUS = f"{TYPE}/gpu"
+pytestmark = pytest.mark.quotas_stay
+
 GPU_ONLY = "ComputeQuotaResources=[{InstanceType=ml.g6.12xlarge,Accelerators=2}]"
 WITH_VCPU = "ComputeQuotaResources=[{InstanceType=ml.g6.12xlarge,Accelerators=2,VCpu=48}]"
 MIXED = (
@@ -31,7 +32,9 @@ def create(quotas: QuotaStory, team: str, resources: str, percent: int) -> str:
         *("--compute-quota-config", f"{resources},{LENDS_AND_BORROWS % percent},PreemptTeamTasks=LowerPriority"),
         *("--activation-state", "Enabled", "--compute-quota-target", f"TeamName={team},FairShareWeight=10"),
     )
-    return str(quotas.aws("create-compute-quota", *words)["ComputeQuotaId"])
+    id = str(quotas.aws("create-compute-quota", *words)["ComputeQuotaId"])
+    quotas.mine[team] = Made(id=id, wish={})
+    return id
 
 
 def shown(quotas: QuotaStory, id: str) -> Any:
@@ -107,11 +110,11 @@ def test_the_priority_classes_of_the_guide_order_a_teams_own_jobs(quotas: QuotaS
 def test_a_team_of_one_machine_runs_a_job_on_two_until_their_owner_wants_his_back(quotas: QuotaStory) -> None:
     """The article's job that is larger than its team: one part of it is owned, the other borrowed."""
     machine = "ComputeQuotaResources=[{InstanceType=ml.g6.12xlarge,Count=1}]"
-    quotas.wait_in_force(create(quotas, "researchers", machine, 100), create(quotas, "engineers", machine, 50))
+    quotas.wait_in_force(create(quotas, "scientists", machine, 100), create(quotas, "engineers", machine, 50))
     size = ("--gres=gpu:l4:4", "--ntasks-per-node=1", "--mem=1G")
-    large = quotas.asks("researchers", "--nodes=2", *size)
+    large = quotas.asks("scientists", "--nodes=2", *size)
     quotas.wait_state(large, "RUNNING", SOON_S)
-    second = quotas.asks("researchers", "--nodes=1", *size)
+    second = quotas.asks("scientists", "--nodes=1", *size)
     quotas.wait_says(second, "the team has reached its limit")
     quotas.end(second)
     owner = quotas.asks("engineers", "--nodes=1", *size)

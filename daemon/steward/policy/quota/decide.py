@@ -221,8 +221,9 @@ class Decider:
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
         """Return whether the unit has room on nodes, or its nodes need not be tested yet."""
         # Slurm may start a new job at once: test nodes only after Slurm has looked at the job, whatever reason it gave
-        # (22.05 may name a limit that has room)
-        return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has_room(wish)
+        # (22.05 may name a limit that has room). Only backfill starts heterogeneous jobs: test theirs at once.
+        may_start = len(unit.jobs) == 1 and unit.jobs[0].reason in _NOT_YET
+        return wish is None or may_start or self._room.places.has_room(wish)
 
     def _may_take(self, unit: Unit) -> bool:
         """Return whether the unit could start on nodes that others are evicted from."""
@@ -244,8 +245,11 @@ class Decider:
 
     def _if_slurm_would_start(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
         """Return the found victims if Slurm would start the job on their nodes; else put them back and return None."""
-        nodes = self._room.places.nodes_with_room(wish) if found and wish is not None else None
-        if not found or self._rules.suits(unit.jobs[0], nodes):
+        if not found:
+            return found
+        nodes = self._room.places.nodes_with_room(wish) if wish is not None else None
+        is_taken = wish is not None and self._room.places.may_be_taken(wish, unit, found)
+        if not is_taken and self._rules.suits(unit.jobs[0], nodes):
             return found
         pick.put_all_back(self._room, found)
         return None

@@ -10,17 +10,21 @@ from heapq import nlargest, nsmallest
 from itertools import islice, permutations
 
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, MEM, Resource, kind_of, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible_nodes
 from steward.policy.quota.flavors import Flavors
-from steward.policy.quota.planned import PlannedStarts
+from steward.policy.quota.planned import Newcomers, PlannedStarts
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
 """Slurm's default for RealMemory: on such a node, memory is unlimited."""
 _UNBOUND = 1 << 62
+_ENDLESS_S = 365 * 86400.0
+"""The time for which Slurm plans a job without a time limit."""
+_RESOLUTION_S = 60.0
+"""Backfill's default resolution (bf_resolution): ends within this time are the same to it."""
 _ORDERS = 6
 """The most orders in which the parts of a heterogeneous job are tried."""
 _Free = dict[NodeName, dict[Resource, int]]
@@ -80,6 +84,8 @@ class Places:
         self._changed.clear()
         self._at_first = {name: dict(has) for name, has in self._free.items()}
         """The free resources before any were promised in this turn."""
+        self.awaits_look: dict[JobId, JobId] = {}
+        """For each unit for which no job is evicted now: the new job that may take what is free and that it needs."""
 
     def _resources_of(self, name: NodeName) -> Mapping[Resource, int]:
         """Return the resources of a node."""
@@ -195,6 +201,44 @@ class Places:
         nodes = [node for node in wish.nodes if self._suits(wish, node, self._at_first[node])]
         return self._is_met(wish, nodes, self._at_first)
 
+    def may_be_taken(self, wish: Wish, unit: Unit, victims: Iterable[Unit]) -> bool:
+        """Return whether new jobs may start on free resources that a new unit needs beside those of its victims."""
+        if (by := self.plans.looked_at(unit.jobs[0])) is None:
+            return False
+        # Backfill starts a job on nodes of one that comes first if it is over when the others there end. Until it has
+        # looked, count a new job on every node that has room for it now.
+        over = max((_end(job, self.now) for victim in victims for job in victim.jobs), default=0.0) + _RESOLUTION_S
+        left = {node: dict(self._free[node]) for node in wish.nodes}
+        free = {node: dict(self._at_first[node]) for node in wish.nodes}
+        for new in self.plans.newcomers_behind(unit.jobs[0]):
+            if new.job.whole_id == unit.id or _end(new.job, self.now) > over or not self._has_room_in_limits(new.job):
+                continue
+            for node in wish.nodes & self.nodes_for(new.job):
+                _take_most(new, self._asked_on(new.job, node), free[node], left[node])
+            room = [node for node in wish.nodes if self._suits(wish, node, left[node])]
+            if not (self._left_by_parts(wish, left) is not None if wish.parts else self._is_met(wish, room, left)):
+                self.awaits_look[unit.id] = new.job.id
+                self._draft.wake(by)
+                return True
+        return False
+
+    def _asked_on(self, job: Job, node: NodeName) -> Mapping[Resource, int]:
+        """Return what a waiting job asks for on each node of this node's type; empty if it may not run there."""
+        kind, count = self._flavors.type_of.get(node, ""), max(job.node_count, 1)
+        for amounts in self._requests.asks(job):
+            if all(machine_type_of(name) == kind for name in amounts):
+                return {name: -(-amount // count) for name, amount in amounts.items()}
+        return {}
+
+    def _has_room_in_limits(self, job: Job) -> bool:
+        """Return whether Slurm's limits of one of the job's QOS have room for it now."""
+        picture, asked = self._draft.seen.accounting, parse_tres(job.requested)
+        found = [picture.qos.get(name) for name in job.qos.split(",")] if picture is not None else [None]
+        return any(
+            qos is None or all(qos.used.get(n, 0) + asked.get(n, 0) <= most for n, most in qos.limits.items())
+            for qos in found
+        )
+
     def nodes_with_room(self, wish: Wish) -> frozenset[NodeName]:
         """Return the nodes on which the job has room now."""
         return frozenset(self._nodes_with_room(wish))
@@ -306,6 +350,22 @@ class Places:
             mine = {what: -(-n // len(names)) for what, n in amounts.items() if machine_type_of(what) == kind}
             for name in names:
                 yield name, mine
+
+
+def _end(job: Job, now: float) -> float:
+    """Return when the time limit of a running job ends, or that of a waiting job if it started now (Unix s)."""
+    limit_s = job.time_limit_s if job.time_limit_s is not None else _ENDLESS_S
+    return (now if job.is_pending or job.started is None else job.started) + limit_s
+
+
+def _take_most(
+    new: Newcomers, asked: Mapping[Resource, int], free: dict[Resource, int], left: dict[Resource, int]
+) -> None:
+    """Take as many of the new jobs as `free` holds out of it and out of `left`."""
+    fit = min((free.get(name, 0) // amount for name, amount in asked.items() if amount > 0), default=0)
+    for name, amount in asked.items():
+        for has in (free, left):
+            has[name] = has.get(name, 0) - amount * max(0, min(fit, new.count))
 
 
 def _free_amount(wish: Wish, free: Mapping[Resource, int]) -> int:

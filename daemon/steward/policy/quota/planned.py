@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 
+_MAY_START = frozenset({"", "None", "Priority"})
+"""Slurm's reasons for jobs that may start on what is free: for want of nodes it gives another one."""
 _READ_S = 5.0
 """How long after backfill's pass its plan may be read."""
 
@@ -24,6 +26,14 @@ class FirstJob:
     job: Job
     nodes: frozenset[NodeName]
     start: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomers:
+    """Equal new jobs at which backfill has not looked: the last one in Slurm's order, and how many they are."""
+
+    job: Job
+    count: int
 
 
 class PlannedStarts:
@@ -41,12 +51,27 @@ class PlannedStarts:
         self._new: dict[tuple[str, frozenset[NodeName]], tuple[int, int]] = {}
         """For equal new jobs without room: the first one's place in Slurm's order."""
         self._kept: dict[tuple[JobId, ...], frozenset[NodeName]] = {}
+        self._newcomers: dict[tuple[object, ...], Newcomers] = {}
         for job in jobs:
             if job.is_pending and job.planned and job.started:
                 self._first.append(FirstJob(job=job, nodes=job.planned, start=job.started))
             elif job.is_pending and job.reason == "Resources" and self.looked_at(job) is not None:
                 self._first.append(FirstJob(job=job, nodes=may_use(job)))
+            elif job.is_pending and job.reason in _MAY_START and self.looked_at(job) is not None:
+                self._note_newcomer(job)
         self._first.sort(key=_place_in_order)
+
+    def _note_newcomer(self, job: Job) -> None:
+        """Count a new job that Slurm may start without Steward, with the others that ask for the same."""
+        limits = job.account, job.qos, job.time_limit_s
+        key = job.partition, job.requested, job.node_count, job.excluded, job.required, job.features, limits
+        known, tasks = self._newcomers.get(key), max(job.waiting_tasks, 1)
+        last = job if known is None else max((known.job, job), key=_order)
+        self._newcomers[key] = Newcomers(job=last, count=tasks + (known.count if known is not None else 0))
+
+    def newcomers_behind(self, job: Job) -> Iterator[Newcomers]:
+        """Yield the new jobs behind this one that Slurm may start before it."""
+        return (each for each in self._newcomers.values() if _order(each.job) > _order(job))
 
     def looked_at(self, job: Job) -> float | None:
         """Return by when backfill will have looked at a new job (Unix s); None: it has already, or it is not known."""

@@ -340,52 +340,6 @@ def test_nobody_is_evicted_where_slurm_keeps_the_nodes_for_a_job_that_comes_firs
     assert gone_in(site, 2) == gone
 
 
-def behind_a_new_job(can: Capabilities = WEAK, first: dict[str, Any] | None = None, **second: Any) -> Picture:
-    """The same job 8 came now, and backfill, which looks every 30 s, has not planned it."""
-    site = all_lent(replace(can, backfill_s=30.0))
-    new = {"node_count": 2, "priority": 5, "reason": "Resources", "eligible": site.now, **(first or {})}
-    account = new.pop("account", "b")
-    site = waits(site, 8, "b", 2, **new).change_job(8, account=account)
-    return waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 600.0, **second})
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "gone"),
-    [
-        ({}, {}, set()),
-        ({}, {"time_limit_s": None}, set()),
-        ({"reason": "Priority"}, {}, set()),
-        ({"account": "other", "qos": "normal"}, {}, set()),
-        ({"account": "other", "qos": "normal", "reason": "AssocGrpGRES"}, {}, {3}),
-        ({}, {"priority": 7}, {3}),
-        ({"eligible": 1.0}, {}, {3}),
-        ({"partition": "other"}, {}, {3}),
-        ({"required": frozenset({n("n1")}), "node_count": 1}, {}, {3}),
-    ],
-    ids=["new", "endless", "not looked at", "of no team", "limited", "comes later", "old", "partition", "other nodes"],
-)
-def test_nobody_is_evicted_behind_a_new_job_without_room_until_backfill_has_planned_it(
-    first: dict[str, Any], second: dict[str, Any], gone: set[int]
-) -> None:
-    assert gone_in(behind_a_new_job(WEAK, first, **second), 2) == gone
-
-
-def test_an_owner_waits_for_the_plan_of_a_job_that_comes_first_no_longer_than_one_round_of_backfill() -> None:
-    """It ends sooner where the plan is read sooner."""
-    site = behind_a_new_job()
-    assert gone_in(site, 12) == set()
-    assert gone_in(site, 20) == {3}
-    plan = {"planned": frozenset({n("n1"), n("n2")}), "started": site.now + 3600.0}
-    assert gone_in(site.change_job(8, **plan), 2) == {3}
-
-
-def test_a_job_behind_new_jobs_that_get_room_waits_for_no_plan() -> None:
-    site = all_lent(replace(WEAK, backfill_s=30.0))
-    for id in (8, 9):
-        site = waits(site, id, "b", 2, reason="Priority", eligible=site.now, priority=5)
-    assert gone_in(site, 2) == {2, 3}
-
-
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
 REQUEUE = requeue_key(borrowed_and_wanted_back(WEAK).seen.jobs[JobId(3)])
 

@@ -19,6 +19,7 @@ from steward.views.explain_group import run_lines
 from steward.views.explain_quota import lines_of
 from tests.builders.picture import T0, Picture, n
 from tests.builders.quota import G6, P5, WEAK, a_quota, own, runs, teams, waits
+from tests.builders.quota_lent import beside_a_new_job
 from tests.builders.quota_site import a_site, settled
 from tests.builders.sentences import ROOT, Row, lacking
 from tests.builders.want import but
@@ -273,6 +274,12 @@ QUOTAS: list[Row] = [
         "it waits for nodes.",
         lambda: on_one_node("n1"),
         lambda: ruled(UnitStanding.WAITS),
+    ),
+    (
+        "but job 9, which came later, may start on what is free now, and Slurm has not looked at it yet: no job is "
+        "evicted for this one until it has (Slurm: Resources).",
+        lambda: said(beside_a_new_job(), 8),
+        lambda: said(beside_a_new_job(reason="Resources"), 8),
     ),
     (
         "the job waits until other jobs of its team leave room.",
