@@ -50,13 +50,19 @@ def test_a_running_job_is_not_over_and_is_on_its_node(cluster: Cluster) -> None:
 def test_a_requeued_job_is_over(cluster: Cluster) -> None:
     job = cluster.sbatch("-w", NODE)
     cluster.wait_job(job, "RUNNING")
+    jobs = JobsHere(cluster.env["SLURM_CONF"])
+    assert jobs.restarts(JobId(job)) == 0
     cluster.run("scontrol", "requeue", str(job))
-    assert JobsHere(cluster.env["SLURM_CONF"]).is_over(JobId(job), restart=0)
+    assert jobs.is_over(JobId(job), restart=0)
+    assert jobs.restarts(JobId(job)) == 1
     cluster.run("scancel", str(job))
 
 
 def test_a_job_that_slurm_does_not_know_is_over(cluster: Cluster) -> None:
-    assert JobsHere(cluster.env["SLURM_CONF"]).is_over(JobId(999999), restart=0)
+    jobs = JobsHere(cluster.env["SLURM_CONF"])
+    assert jobs.is_over(JobId(999999), restart=0)
+    with pytest.raises(Retryable):
+        jobs.restarts(JobId(999999))
 
 
 def test_the_nodes_memory_is_compared_with_what_slurm_conf_says(cluster: Cluster) -> None:

@@ -12,7 +12,7 @@ _WORDS = {
     "agent": "clock conflict moved refused twice twins",
     "ask": "foreign",
     "breaker": "closed half_open reset tripped",
-    "case": "approved asked opened refused sign waiting withheld",
+    "case": "approved asked one_user opened refused sign waiting withheld",
     "check": "armed refused trial",
     "cluster": "created deleted deleting status tags updated",
     "deep": "alone asked suspect",

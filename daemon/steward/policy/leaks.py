@@ -1,8 +1,8 @@
 """Idle nodes whose GRES Slurm counts as used, though no job is there.
 
-The cause is a fault of Slurm (22.05.8, 10 of 10): a job with GRES was requeued, and its node goes DOWN while the job
-still cleans up there. When the job's next run ends, slurmctld cannot take back its GRES ("dealloc of node ... bad
-node_offset 0 count is 0").
+The cause is a fault of Slurm before 23.11.11, 24.05.6 and 24.11.1 (22.05.8: 10 of 10; 24.11.5 and 26.05.5: 0 of 4): a
+job with GRES was requeued, and its node goes DOWN while the job still cleans up there. When the job's next run ends,
+slurmctld cannot take back its GRES ("dealloc of node ... bad node_offset 0 count is 0").
 
 - One node dies: nothing leaks if DOWN itself requeues the job (0 of 50 jobs of one node, 0 of 40 of two). GRES leak if
   the job is requeued before DOWN (16 of 66 and 7 of 13). See `facts/dying.py`.

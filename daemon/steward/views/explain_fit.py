@@ -6,12 +6,21 @@ from steward.model.node_names import fold
 from steward.model.text import ago
 from steward.policy.draft import Draft
 from steward.policy.job.fits import why_blocked
+from steward.policy.leaks import CURE
 
 NOT_ASKED = "Slurm's own test does not tell whether it fits: idle nodes are counted (`steward doctor`)."
+_BAD_CONSTRAINTS = "BadConstraints"
+_NOT_TIDIED_UP = (
+    f"Slurm says that no node fits it ({_BAD_CONSTRAINTS}), though it ran before. Slurm before 23.11.11, 24.05.6 and "
+    f"24.11.1 says so of an exclusive job whose nodes went DOWN while it cleaned up: {CURE}."
+)
 
 
 def lack_lines(job: Job, draft: Draft) -> list[str]:
     """Return what a waiting job lacks, by Slurm's own test."""
+    # a job that is kept off nodes may need those
+    if job.is_pending and job.reason == _BAD_CONSTRAINTS and job.restarts and not job.excluded:
+        return [_NOT_TIDIED_UP]
     fits = [fit for question, fit in draft.seen.fits.items() if question.job == job.id]
     if not job.is_pending or job.is_held or not fits:
         return [f"It waits: {why}." for why in [why_blocked(job, None)] if why and job.is_pending]

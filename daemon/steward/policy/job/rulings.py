@@ -112,7 +112,8 @@ def wish_requeue(job: Job, why: Why, draft: Draft) -> None:
         draft.wish(
             AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), draft.want.repair.retry_s
         )
-    if dying_nodes(job, draft):
+    promised = mem.promised
+    if dying_nodes(job, None if promised is None else promised.at, draft):
         return  # the node's DOWN will requeue the job
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)

@@ -229,7 +229,7 @@ def _parts_hold(id: JobId, draft: Draft) -> bool:
 def _requeue_while_cleaning(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Requeue a job that ended on our signal before Slurm has cleaned up after it."""
     # Slurm ignores a scancel of a job that has ended, and keeps no trace of it: from its requeue on it counts again
-    if job.requeue and job.is_batch and job.het_job_id is None and not dying(job.nodes, draft):
+    if job.requeue and job.is_batch and job.het_job_id is None and not dying(job.nodes, None, draft):
         _requeue(job, eviction, draft, requeue_key(job), told_at=_signalled_at(job, eviction, draft))
     draft.wake(draft.now + SOON_S)
 
@@ -362,7 +362,7 @@ def _signal_or_end(job: Job, eviction: Eviction, draft: Draft) -> None:
 def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Requeue the job, or cancel it if it may not be requeued."""
     if _may_requeue(job, draft):
-        if dying_nodes(job, draft):
+        if dying_nodes(job, None, draft):
             return
         _requeue(job, eviction, draft, requeue_key(job))
         return

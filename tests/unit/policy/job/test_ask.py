@@ -215,7 +215,7 @@ def test_a_run_that_began_on_a_node_which_was_lost_all_along_has_evidence() -> N
 def test_a_job_that_seems_to_begin_in_the_future_has_its_evidence_all_the_same() -> None:
     """The clock was set back while no head ran."""
     picture = a_cluster(8).job(started=T0 + 3600.0).opted_in().then().lost("n2", "n5", "n6", "n7").then(5).ask(BATCH)
-    actions = picture.witnessed("n2", Witness.SILENT).actions()
+    actions = picture.witnessed("n2", Witness.SILENT).down("n2", "Not responding").actions()
     assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
@@ -284,7 +284,9 @@ def test_a_node_that_died_while_slurm_could_not_be_read_may_still_be_found_out_a
 def test_a_paused_head_still_requeues_a_job_with_evidence_and_touches_no_node() -> None:
     picture = asked(BATCH).lost("n2")
     paused = replace(picture, memory=pause(picture.memory))
-    assert [type(a).__name__ for a in paused.actions()] == ["ProbeNode", "RequeueJob"]
+    assert [type(a).__name__ for a in paused.actions()] == ["ProbeNode"]
+    down = paused.then(1).down("n2", "Not responding")
+    assert [type(a).__name__ for a in down.actions()] == ["RequeueJob"]
 
 
 def test_a_paused_head_tells_a_failure_without_evidence_to_stop() -> None:

@@ -1,4 +1,4 @@
-"""A run is requeued only when Slurm has its dead nodes DOWN: else Slurm 22.05 loses count of the next run's GRES."""
+"""A run is requeued only when Slurm has its dead nodes DOWN: else old Slurms never tidy up the requeued job."""
 
 from dataclasses import replace
 
@@ -9,8 +9,9 @@ from steward.model.agent_action import Action
 from steward.model.ask import AskKind
 from steward.model.ids import JobId
 from steward.policy.controls import pause
-from steward.policy.facts.dying import DYING_S
+from steward.policy.facts.dying import DYING_S, LEAVING_S
 from tests.builders.picture import Picture, a_cluster, names
+from tests.unit.policy.job.test_late_evidence import reclaimed
 
 J = JobId(7)
 
@@ -84,9 +85,17 @@ def test_a_part_on_a_dying_node_is_waited_for_too() -> None:
     assert acts(dying.after(DYING_S)) == [RequeueJob]
 
 
-def test_a_job_on_nodes_without_gres_waits_for_no_down() -> None:
-    """Nothing is lost count of, and Slurm may start it before."""
-    assert acts(with_gpus(stopped(), gres="")) == [RequeueJob]
+def test_a_job_on_nodes_without_gres_waits_as_well() -> None:
+    """Of an exclusive one Slurm 22.05 keeps the GRES of its last run's node, and no node without has those."""
+    assert acts(with_gpus(stopped(), gres="")) == []
+
+
+def test_a_script_that_ends_because_its_machine_is_taken_away_is_given_a_moment_to_be_requeued_by_down() -> None:
+    """The provider's warning comes minutes before, and a machine that ends its jobs is gone within a second."""
+    ended = reclaimed(a_cluster().job().opted_in().then(), "n2").then(30).ask(AskKind.BATCH).then(0.1)
+    assert acts(ended) == []
+    assert acts(ended.lost("n2")) == [DownNode]
+    assert acts(ended.after(LEAVING_S)) == [RequeueJob]
 
 
 def test_a_job_without_requeue_is_allowed_one_before_down() -> None:

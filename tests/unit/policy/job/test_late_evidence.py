@@ -16,6 +16,7 @@ from steward.model.node import NodeBase
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
+from steward.policy.facts.dying import LEAVING_S
 from tests.builders.picture import Picture, a_cluster, an_instance, n, names
 
 J = JobId(7)
@@ -264,11 +265,11 @@ def reclaimed(picture: Picture, *given: str) -> Picture:
 @pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 143 << 8])
 def test_a_job_that_fails_after_its_provider_said_that_it_takes_the_machine_is_resumed_elsewhere(status: int) -> None:
     picture = reclaimed(running(), "n1").then(30)
-    asked = picture.ask(AskKind.BATCH, node="n1", status=status)
-    (requeue,) = tries(asked)
+    asked = picture.ask(AskKind.BATCH, node="n1", status=status).then(0.1)
+    (requeue,) = tries(asked.after(LEAVING_S))
     assert names("n1") <= requeue.exclude
     assert "n1: its provider takes its machine away" in requeue.why.evidence
-    assert n("n1") in memory(asked.then(0.1).requeued().then(60)).excluded
+    assert n("n1") in memory(asked.then(LEAVING_S).then(0.1).requeued().then(60)).excluded
 
 
 def test_also_where_the_machine_is_listed_so_only_after_the_jobs_end() -> None:

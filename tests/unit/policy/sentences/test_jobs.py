@@ -1132,6 +1132,12 @@ FIT: list[Row] = [
         lambda: keep_on(reason="Dependency"),
         lambda: keep_on(reason="Resources"),
     ),
+    (
+        "Slurm says that no node fits it (BadConstraints), though it ran before. Slurm before 23.11.11, 24.05.6 and "
+        "24.11.1 says so of an exclusive job whose nodes went DOWN while it cleaned up: restart slurmctld",
+        lambda: in_queue(reason="BadConstraints", excluded=names()),
+        lambda: in_queue(reason="BadConstraints", excluded=names("n2")),
+    ),
     *((text, short_of(word), short_of("")) for word, text in MISSING.items()),
 ]
 
