@@ -39,7 +39,7 @@ def covered(years: int, nodes: int, jobs: int, first: int) -> dict[str, Any]:
                 sums[name][place] += value / years
     return {
         name: {
-            "inside": round(inside[name] / years, 3),
+            "inside": round(inside[name] / max(1, years), 3),
             **{word: round(value, 1) for word, value in zip(("truth", "middle", "width"), sums[name], strict=True)},
         }
         for name in sums

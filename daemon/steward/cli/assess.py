@@ -37,6 +37,6 @@ assess = click.Command(
     "assess",
     callback=_run,
     params=[_option(one) for one in CHOICES],
-    help="Show what faults have cost on this cluster, and what Steward would have saved.\n\n"
-    "From Slurm's own accounting; needs no head, and changes nothing.",
+    help="Show what faults have cost so far.\n\n"
+    "From Slurm's own accounting, on any cluster: node-hours lost, and what Steward would have saved. Needs no head.",
 )
