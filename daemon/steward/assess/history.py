@@ -40,6 +40,8 @@ _RESUBMITTED_WITHIN_S = 7 * 86400
 _MOST_FAMILIES = 200_000
 _FOLLOWED = 15
 _MOST_LENGTHS = 64
+_MOST_TIMEOUTS = 100
+"""Of one family; programs that always run to their limit would else fill the memory."""
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -70,6 +72,7 @@ class Family:
     lengths: list[int] = field(default_factory=list)
     every: int = 1
     """The lengths of completed runs: of all, of every second when they are many, then of every fourth, ..."""
+    timeouts: int = 0
     timed_out: list[Setback] = field(default_factory=list)
     setbacks: list[Setback] = field(default_factory=list)
     """The latest ones, whose jobs may be submitted again."""
@@ -189,7 +192,11 @@ class History:
         if run.state == "COMPLETED":
             family.complete(run.seconds)
         elif run.state == "TIMEOUT":
-            family.timed_out.append(Setback(HANG, run, weight, family.key))
+            family.timeouts += 1
+            if len(family.timed_out) < _MOST_TIMEOUTS:
+                family.timed_out.append(Setback(HANG, run, weight, family.key))
+            else:
+                self._leave_unjudged(weight * run.seconds)
         elif run.state in _BAD or run.seconds <= _LAUNCH_S:
             kind, node = self._kind(run)
             if run.state in _BAD and self._streak(run, family) > STREAK:
@@ -236,14 +243,17 @@ class History:
 
     def _judge_hangs(self, family: Family) -> None:
         """Suspect the runs at their time limit that took much longer than those of the family that completed."""
-        known = family.completed >= max(_LEAST_COMPLETED, len(family.timed_out))
+        known = family.completed >= max(_LEAST_COMPLETED, family.timeouts)
         for setback in family.timed_out:
             if known and setback.run.seconds > _MUCH_LONGER * family.long_s:
                 setback.usual_s = family.total_s / family.completed
                 self.past.setbacks.append(setback)
             elif not known:
-                self.past.unjudged[0] += 1
-                self.past.unjudged[1] += setback.weight * setback.run.seconds
+                self._leave_unjudged(setback.weight * setback.run.seconds)
+
+    def _leave_unjudged(self, node_s: float) -> None:
+        self.past.unjudged[0] += 1
+        self.past.unjudged[1] += node_s
 
 
 def size_of(run: JobRun, site: SiteFacts) -> float:
@@ -254,10 +264,12 @@ def size_of(run: JobRun, site: SiteFacts) -> float:
 
 @lru_cache(maxsize=20_000)
 def _first_node(nodelist: str) -> str:
-    names = node_names(nodelist)
-    return names[0] if names else ""
+    match = _FIRST_TERM.match(nodelist)
+    return _BRACKET.sub(r"\1", match[0]) if match else ""
 
 
+_FIRST_TERM = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_BRACKET = re.compile(r"\[([0-9]+)[^\]]*\]")
 _CPUS = re.compile(r"(?:^|,)cpu=(\d{1,9})")
 _GPUS = re.compile(r"(?:^|,)gres/gpu=(\d{1,9})")
 _TYPED_GPUS = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d{1,9})")

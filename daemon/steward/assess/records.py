@@ -165,7 +165,7 @@ def whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 16 else None
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=500)
 def node_names(text: str) -> tuple[str, ...]:
     """Return the names in Slurm's list of nodes, such as `gpu1-ib,n[1-3,7]`; none for a text that is no such list."""
     if text in _NO_NODES:
