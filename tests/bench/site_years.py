@@ -7,7 +7,7 @@ usual. People repair nodes and submit jobs again when they come to it. `steward 
 import heapq
 import random
 from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -74,7 +74,7 @@ class SiteYear:
     jobs: list[tuple[int, str]] = field(default_factory=list)
     """End and line."""
     events: list[str] = field(default_factory=list)
-    truth: Counter[str] = field(default_factory=Counter)
+    truth: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     used_s: float = 0.0
 
     def keep(self, folder: Path) -> None:
@@ -125,7 +125,7 @@ class _Maker:
 
     def spread(self, middle: float, factor: float) -> float:
         """Return a value that lies within this factor of the middle in two of three cases."""
-        return middle * factor ** self.chance.gauss(0, 1)
+        return float(middle * factor ** self.chance.gauss(0, 1))
 
     def faults_of(self, node: int) -> list[HiddenFault]:
         """Return the faults of a node: 2 to 8 in 1,000 days, of a lemon thirty times as many."""
@@ -197,7 +197,7 @@ class _Maker:
 
     def take(self, asked: Submission) -> tuple[float, list[int]]:
         """Return when the job starts, and on which nodes: the first ones that are free and in service."""
-        start, nodes = asked.at, []
+        start, nodes = asked.at, list[int]()
         while len(nodes) < asked.program.nodes:
             free, node = heapq.heappop(self.free)
             start = max(start, free)

@@ -36,8 +36,8 @@ def look(source: AskedSlurm | KeptAnswers) -> tuple[PastJobs, list[str]]:
             gaps.append(f"{error}. {lost}")
             return otherwise
 
-    config = tried(lambda: settings(source.config()), {}, "A SlurmdTimeout of 300 s is assumed.")
-    sizes = tried(lambda: shapes(source.nodes()), {}, "Nodes are those that had jobs.")
+    config: dict[str, str] = tried(lambda: settings(source.config()), {}, "A SlurmdTimeout of 300 s is assumed.")
+    sizes: dict[str, tuple[int, int]] = tried(lambda: shapes(source.nodes()), {}, "Nodes are those that had jobs.")
     site = SiteFacts(
         since=source.since,
         until=source.until,

@@ -1,9 +1,11 @@
 """Costs, savings, and the three forms in which they are shown."""
 
 import json
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,16 +13,17 @@ from steward.assess.__main__ import main
 from steward.assess.lines import lines
 from steward.assess.outages import cause_of, outages
 from steward.assess.page import page
+from steward.assess.records import JobRun, NodeEvent
 from tests.builders.assessed import DAY_S, SINCE, SITE, a_run, an_answer, an_event, kept
 
 HOUR = 3600
 
 
-def cost(found, kind):  # type: ignore[no-untyped-def]
+def cost(found: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return next(one for one in found["costs"] if one["kind"] == kind)
 
 
-def saving(found, feature):  # type: ignore[no-untyped-def]
+def saving(found: Mapping[str, Any], feature: str) -> Mapping[str, Any]:
     return next(one for one in found["savings"] if one["feature"] == feature)
 
 
@@ -108,7 +111,7 @@ def test_slurms_own_reasons_are_known(reason: str, cause: str) -> None:
     assert cause_of(reason) == cause
 
 
-def lemon_events() -> list:  # type: ignore[type-arg]
+def lemon_events() -> list[NodeEvent]:
     others = [an_event(f"n{node}", start=node * DAY_S) for node in range(2, 9)]
     return [*others, *(an_event("n1", start=(20 + each) * DAY_S) for each in range(9))]
 
@@ -127,7 +130,7 @@ def test_what_a_lemon_destroyed_after_it_was_known_would_have_been_saved() -> No
     assert saving(an_answer(*runs, *hits[:3], events=lemon_events()), "lemons")["high"] == 0
 
 
-def a_bad_quarter() -> tuple:  # type: ignore[type-arg]
+def a_bad_quarter() -> tuple[JobRun, ...]:
     hung = [a_run(100 + number, start=number * 2 * HOUR) for number in range(5)]
     return (
         *hung,

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from steward.assess.history import AGAIN, BLAMED, HANG, LAUNCH, LOST, REQUEUED, PastJobs
-from steward.assess.records import SiteFacts
+from steward.assess.records import JobRun, SiteFacts
 from tests.builders.assessed import DAY_S, SINCE, UNTIL, a_past, a_run, an_event
 
 HOUR = 3600
@@ -89,7 +89,7 @@ def test_tasks_of_an_array_that_fail_side_by_side_are_no_repetition() -> None:
     assert kinds(a_past(*(a_run(job, "FAILED", seconds=60 + job) for job in range(9)))) == []
 
 
-def completed(count: int, seconds: int = HOUR) -> list:  # type: ignore[type-arg]
+def completed(count: int, seconds: int = HOUR) -> list[JobRun]:
     return [a_run(100 + number, start=number * 2 * HOUR, seconds=seconds) for number in range(count)]
 
 
