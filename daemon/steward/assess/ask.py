@@ -41,8 +41,7 @@ class AskedSlurm:
     def __init__(self, since: int, until: int, keep: Path | None = None, log: Path | None = None) -> None:
         self.since, self.until, self._keep, self._log = since, until, keep, log
         if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            (keep / "asked.json").write_text(json.dumps({"since": since, "until": until}), encoding="utf-8")
+            _begin(keep, since, until)
         self._separator = f"\x1f{random.SystemRandom().randrange(10**9)}\x1f"
 
     def jobs(self) -> Iterator[Slice]:
@@ -104,6 +103,18 @@ class AskedSlurm:
     def _kept(self, name: str) -> TextIO:
         """Return the file that keeps this answer; nothing is written if none is wanted."""
         return open(os.devnull if self._keep is None else self._keep / name, "a", encoding="utf-8")
+
+
+def _begin(folder: Path, since: int, until: int) -> None:
+    """Make a folder for answers. Raises AskError if it cannot be made, or has answers of another look."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "asked.json", "x", encoding="utf-8") as file:
+            json.dump({"since": since, "until": until}, file)
+    except FileExistsError as error:
+        raise AskError(f"{folder} has the answers of an earlier look: give another folder to --keep") from error
+    except OSError as error:
+        raise AskError(f"{folder}: {error.strerror}; give another folder to --keep") from error
 
 
 class KeptAnswers:

@@ -222,7 +222,8 @@ class History:
 
     def _went_out(self, outs: list[tuple[int, str]], run: JobRun, within_s: float) -> str:
         """Return the node of the run that Slurm took out about its end; of several the first."""
-        for start, node in outs[bisect_left(outs, (run.ended - _SAME_TIME_S, "")) :]:
+        for place in range(bisect_left(outs, (run.ended - _SAME_TIME_S, "")), len(outs)):
+            start, node = outs[place]
             if start > run.ended + within_s:
                 break
             if node in node_names(run.nodelist):

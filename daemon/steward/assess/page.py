@@ -35,7 +35,7 @@ svg .bar { fill: var(--bar); } svg .range { stroke: var(--ink); stroke-width: 1.
 .legend svg { display: inline; width: 10px; height: 10px; margin-right: .35rem; }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_WIDTH, _LEFT, _RIGHT, _ROW = 900, 330, 140, 26
+_WIDTH, _LEFT, _RIGHT, _ROW = 900, 310, 190, 26
 
 
 def page(found: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Costs, savings, and the three forms in which they are shown."""
 
 import json
+import time
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -241,3 +242,43 @@ def test_shares_of_the_middle_lie_in_order() -> None:
     for one in (*an_answer(*a_bad_quarter())["costs"], *an_answer(*a_bad_quarter())["savings"]):
         values = [one["low"], one["middle"], one["high"]]
         assert all(a <= b for a, b in pairwise(values)), one
+
+
+FAKE_SLURM = """#!/bin/sh
+case "$0 $*" in
+*sacctmgr*|*sinfo*) echo "no such thing" >&2; exit 1 ;;
+*sacct*--helpformat*) echo JobIDRaw User State Submit Start End NNodes JobName ;;
+*sacct*) for word; do case $word in --delimiter=*) mark=${word#*=};; --format=*) fields=${word#*=};; esac; done
+  printf '%s\\n' "$fields" "7,ann,NODE_FAIL,$AT,$AT,$((AT + 3600)),2,a,b" | sed "s/,/$mark/g" ;;
+*scontrol*) echo "ClusterName = fake" ;;
+esac
+"""
+
+
+def test_what_slurm_answers_can_be_kept_and_read_again_and_what_it_refuses_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("sacct", "sacctmgr", "scontrol", "sinfo"):
+        (tmp_path / name).write_text(FAKE_SLURM)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("AT", str(int(time.time()) - 20 * DAY_S))
+    folder = str(tmp_path / "kept")
+    assert main(["--since", "30d", "--json", "--keep", folder]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["cluster"], found["runs"], cost(found, "node_failure")["count"]) == ("fake", 1, 1)
+    assert any("sacctmgr show failed: no such thing. No outage" in text for text in found["unknown"])
+    assert main(["--json", "--from", folder]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["costs"] == found["costs"]
+    assert main(["--keep", folder]) == 1
+    assert "give another folder to --keep" in capsys.readouterr().err
+
+
+def test_without_sacct_it_is_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main([]) == 1
+    told = "sacct does not start (No such file or directory): run this on a host that has Slurm's commands"
+    assert capsys.readouterr().err == f"steward-assess: {told}\n"
