@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help house setup setup-all setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
+  tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages assess e2e-packages clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -145,6 +145,9 @@ house:          ## what the package is made of, in figures; ARGS="--twice": clas
 
 packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), wheel, sources; ARGS="--release N"
 	@PYTHONPATH=daemon $(PYTHON) -m tools.packages $(ARGS)
+
+assess:         ## `steward assess` alone, in dist/: one file for a login host, and a wheel for pipx
+	@$(PYTHON) -m tools.assess
 
 e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site ordinary root configless mixed fixed --suite trixie"
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)

@@ -1,7 +1,9 @@
 """AccountingPort: the same promises of the fake and of real slurmctld, slurmdbd and sacctmgr."""
 
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.assess.history import LOST, REQUEUED
+from steward.assess.outages import SILENT
 from steward.model.accounting import QOS_MARK
 from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId, Key
@@ -18,6 +22,7 @@ from steward.ports import Permanent, Retryable, Stale
 from steward_bed.bed import Backend, Bed, BedSpec
 from steward_bed.beds import make
 from tests.contract.accounting_worlds import AccountingWorld, RealWorld, a_fake
+from tests.contract.assess_world import ODD_NAME, SetbackWorld
 
 KEY, WHY = Key("quota"), Why(rule="quota.cap", text="a test wants it")
 G, B = "stw-red-g", "stw-red-b"
@@ -358,3 +363,35 @@ def test_without_slurmdbd_limits_are_seen_and_stay_and_jobs_still_move(world: Ac
     world.wait("it is reachable", lambda: world.picture().reachable)
     world.port.set_qos(set_qos(G, (("gres/gpu", 1),)))
     world.wait("slurmctld heard it of a slurmdbd that just came back", lambda: world.qos(G).limits["gres/gpu"] == 1)
+
+
+def test_an_assessment_by_the_real_commands_finds_each_setback_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the user's own format of times and time zone are others than Slurm's."""
+    monkeypatch.setenv("PATH", bed.env["PATH"] if bed.spec.backend is Backend.DOCKER else os.environ["PATH"])
+    for name, value in (
+        ("SLURM_CONF", bed.env["SLURM_CONF"]),
+        ("TZ", "America/New_York"),
+        ("SLURM_TIME_FORMAT", "relative"),
+    ):
+        monkeypatch.setenv(name, value)
+    world = SetbackWorld(bed=bed)
+    world.submit("array", "--array=1-3", script="true")
+    world.submit("odd", script="exit 3", title=ODD_NAME)
+    for name, words in (("lost", ["--no-requeue"]), ("lost again", ["--requeue"]), ("by hand", ["--requeue", "-wn1"])):
+        world.submit(name, *(words if "-wn1" in words else [*words, "-wn2"]))
+        world.runs(name)
+    world.node("n2", "down", "Not responding")
+    bed.run(["scontrol", "requeue", str(world.jobs["by hand"])])
+    world.wait("the lost jobs are off the node", lambda: not world.state("lost").startswith("RUNNING"))
+    world.node("n2", "resume")
+    past, gaps = world.read("the requeues are in the database", lambda past: len(past.setbacks) == 3)
+    names = {number: name for name, number in world.jobs.items()}
+    found = {(names[one.run.job], one.kind, one.node) for one in past.setbacks}
+    assert found == {("lost", LOST, "n2"), ("lost again", LOST, "n2"), ("by hand", REQUEUED, "")}
+    assert [(one.node, one.cause) for one in past.outages] == [("n2", SILENT)]
+    assert past.states["COMPLETED"][0] == 3
+    assert past.states["FAILED"][0] == 1
+    assert set(past.site.shapes.values()) == {(8, 4)}
+    assert all(world.began <= one.run.start <= one.run.ended <= time.time() + 1 for one in past.setbacks)
+    assert gaps[-1].startswith("1 lines of Slurm's answers could not be read")
+    bed.run(["scancel", *map(str, world.jobs.values())])

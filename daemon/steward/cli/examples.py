@@ -8,6 +8,7 @@ import click
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "status": ("steward status",),
+        "assess": ("steward assess --since 90d --per-node-hour 25", "steward assess --html report.html"),
         "approve": ("steward approve c17", "steward approve n[2-4]"),
         "breaker list": ("steward breaker list",),
         "breaker reset": ("steward breaker reset group:workers", "steward breaker reset check:gpu.xid --json"),

@@ -206,7 +206,7 @@ case $PWD/ in
 esac
 tty=
 if [ -t 0 ] && [ -t 1 ]; then tty=-t; fi
-exec docker exec -i $tty -e SLURM_TIME_FORMAT -e SQUEUE_FORMAT2 -w "$where" {head} {name} "$@"
+exec docker exec -i $tty -e TZ -e SLURM_TIME_FORMAT -e SQUEUE_FORMAT2 -w "$where" {head} {name} "$@"
 """
 
 

@@ -12,6 +12,7 @@ from tests.fakes.until import FACT_S
 
 BENCHES = {
     "capacity": "--first 3 --most 13 --last 2 --boot-s 0.2 --command-ms 1 --call-ms 1",
+    "assess": "--years 2 --jobs 400 --nodes 32 --records 2000",
     "heartbeats": "--agents 10 --seconds 1",
     "plans": "--nodes 2700 --jobs 700",
     "quota_day": "",
