@@ -10,7 +10,6 @@ another number of nodes. Status 1 when the control path is slower than its goal,
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,9 @@ from rich.table import Table
 
 from examples.demo.elastic import ELASTIC_NODES, ElasticScript, ElasticTraining, changes_of
 from examples.demo.measure import Happening, last
-from steward_bed import beds
 from steward_bed.bed import Bed, BedSpec
-from steward_bed.beds import stoppable, take_down
 from steward_bed.wait import ask_head, wait_until
+from tests.bench.recovery import add_bed, new_dir, with_bed
 from tests.bench.summary import percentile
 
 GOAL_S = 0.5
@@ -55,8 +53,9 @@ class Sample:
 
 def main() -> int:
     asked = _arguments()
-    samples, lost = _with_bed(asked.rounds)
-    requeues = _requeues(asked.requeues) if asked.requeues else []
+    runs = asked.requeues
+    samples, lost = with_bed(_spec(asked.bed, steward=True), lambda bed: _changes(bed, asked.rounds))
+    requeues = with_bed(_spec(None, steward=False), lambda bed: _requeues(bed, runs)) if runs else []
     console = Console(width=110)
     for kind in dict.fromkeys(sample.kind for sample in samples):
         console.print(table(kind, [sample for sample in samples if sample.kind == kind]))
@@ -76,27 +75,22 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10, help="each one shrink and one growth")
     parser.add_argument("--requeues", type=int, default=1, help="under plain Slurm; three minutes each")
     parser.add_argument("--json", type=Path, default=None, help="also write the figures here")
+    add_bed(parser)
     return parser.parse_args()
 
 
-def _with_bed(rounds: int) -> tuple[list[Sample], int]:
-    bed = _bed(steward=True)
-    try:
-        with stoppable():
-            bed.up(say)
-            training = ElasticTraining(bed, "bench", _ENDLESS)
-            training.submit(_OPTIONS, sample_s=_ENDLESS.sample_s)
-            _trains(training, ELASTIC_NODES, 0.0)
-            samples = [sample for number in range(rounds) for sample in _round(bed, training, number)]
-            run = next(one for one in ask_head(bed, "/v1/elastic") if one["run"] == training.job)
-            return samples, sum(change.steps_lost for change in changes_of(run["events"], training.log()))
-    finally:
-        take_down(bed, say)
+def _changes(bed: Bed, rounds: int) -> tuple[list[Sample], int]:
+    """The changes of all rounds, and how many steps were lost in them."""
+    training = ElasticTraining(bed, "bench", _ENDLESS)
+    training.submit(_OPTIONS, sample_s=_ENDLESS.sample_s)
+    _trains(training, ELASTIC_NODES, 0.0)
+    samples = [sample for number in range(rounds) for sample in _round(bed, training, number)]
+    run = next(one for one in ask_head(bed, "/v1/elastic") if one["run"] == training.job)
+    return samples, sum(change.steps_lost for change in changes_of(run["events"], training.log()))
 
 
-def _bed(*, steward: bool) -> Bed:
-    folder = Path(tempfile.mkdtemp(prefix="steward-bench-", dir="/tmp"))
-    return beds.make(BedSpec(dir=folder, nodes=ELASTIC_NODES, steward=steward))
+def _spec(given: Path | None, *, steward: bool) -> BedSpec:
+    return BedSpec(dir=given or new_dir(), nodes=ELASTIC_NODES, steward=steward)
 
 
 def _round(bed: Bed, training: ElasticTraining, number: int) -> list[Sample]:
@@ -153,15 +147,9 @@ def _sample(kind: str, at: float, saved_s: float, log: Sequence[Happening]) -> S
     return Sample(kind=kind, phases=phases)
 
 
-def _requeues(runs: int) -> list[float]:
+def _requeues(bed: Bed, runs: int) -> list[float]:
     """Under plain Slurm: a job of two nodes gets three, seconds until its first step there."""
-    bed = _bed(steward=False)
-    try:
-        with stoppable():
-            bed.up(say)
-            return [_requeued(bed, number) for number in range(runs)]
-    finally:
-        take_down(bed, say)
+    return [_requeued(bed, number) for number in range(runs)]
 
 
 def _requeued(bed: Bed, number: int) -> float:

@@ -33,7 +33,6 @@ from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story, task_script
 
 USER = "nobody"
-QUIET_FAULTS = 3
 NODES = 7
 _CALM = f"n{NODES}"
 """The node of the jobs that nothing may happen to; the user's worst is meant for it."""
@@ -87,12 +86,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--faults", type=int, default=20)
+    parser.add_argument("--quiet-faults", type=int, default=3)
+    parser.add_argument("--settle-s", type=float, default=60.0, help="how long nothing happens at the end")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     spec = BedSpec(dir=new_dir(), nodes=NODES, settings={"repair": _REPAIR})
     found = Found()
     try:
-        with_bed(spec, lambda bed: soak(bed, found, asked.minutes * 60.0, asked.faults))
+        with_bed(spec, lambda bed: soak(bed, found, asked))
     finally:  # whatever ends it, what was found is told
         text = json.dumps(asdict(found), indent=2)
         print(f"{text}\n{summary(found)}")
@@ -124,26 +125,26 @@ def summary(found: Found) -> str:
     return text + ("unharmed" if is_unharmed(found) else "NOT unharmed")
 
 
-def soak(bed: Bed, found: Found, seconds: float, faults: int) -> None:
-    began = time.time()
+def soak(bed: Bed, found: Found, asked: argparse.Namespace) -> None:
+    began, seconds = time.time(), asked.minutes * 60.0
     calm = Story(bed, Path(tempfile.mkdtemp(prefix="calm-", dir=bed.shared)))
     wait = calm.script("wait.sh", "srun sleep 36000\n")
     jobs = [calm.submit(wait, *options, f"-w{_CALM}", "-n1") for options in ((), ("--auto-resume=1",))]
     for job in jobs:
         calm.wait_state(job, "RUNNING")
-    for _ in range(QUIET_FAULTS):
+    for _ in range(asked.quiet_faults):
         one_fault(bed, found, found.quiet_s)
     with ThreadPoolExecutor(1) as beside:
         argv = ["nice", "-n", "10", *program(bed, calm, seconds, jobs[1])]
         evil = beside.submit(bed.run, argv, user=USER, timeout_s=seconds + 300.0)
         started = time.time()
-        for number in range(faults):
-            time.sleep(max(0.0, started + number * seconds / faults + 5.0 - time.time()))
+        for number in range(asked.faults):
+            time.sleep(max(0.0, started + number * seconds / asked.faults + 5.0 - time.time()))
             one_fault(bed, found, found.beside_s)
             looked(found, "what the head holds", lambda: note(bed, found))
             say(f"{number + 1}: {found.beside_s[-1:]} {found.held[-1:]}")
         looked(found, "the user's program", lambda: said_done(evil.result().text))
-    time.sleep(60.0)
+    time.sleep(asked.settle_s)
     looked(found, "what the head holds", lambda: note(bed, found))
     for job in jobs:
         looked(found, f"job {job}", partial(how_it_is, calm, job, found))

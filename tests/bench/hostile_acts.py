@@ -92,7 +92,7 @@ class Acts:
         while time.time() < self.until:
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 act()
-            time.sleep(rest_s)
+            time.sleep(min(rest_s, max(0.0, self.until - time.time())))
 
     def hold(self, port: int, count: int, seconds: float, said: bytes = b"") -> None:
         with contextlib.ExitStack() as held:

@@ -128,7 +128,7 @@ def restarted(bed: Bed) -> int:
 
 
 def bring_up(
-    bed: Bed, stack: ExitStack, lost: list[NodeName], sound: list[NodeName]
+    bed: Bed, stack: ExitStack, lost: list[NodeName], sound: list[NodeName], settle_s: float
 ) -> tuple[list[Machine], ExitStack]:
     """Slurmds, agents, and a job on each node that is to be lost; what ends the agents of these."""
     layout = Layout(root=bed.spec.dir)
@@ -160,14 +160,14 @@ def bring_up(
     say("jobs run")
     wait_until("Steward knows every job", lambda: len(ask_head(bed, "/v1/jobs")) == len(lost), _UP_S, every_s=2.0)
     bed.run(["scontrol", "update", f"nodename=sound[1-{len(sound)}]", "state=resume"], timeout_s=60)
-    time.sleep(10.0)
+    time.sleep(settle_s)
     return doomed_racks, doomed
 
 
 def measure(bed: Bed, asked: argparse.Namespace) -> Found:
     lost, sound = names("lost", asked.lost), names("sound", asked.sound)
     with ExitStack() as stack:
-        doomed, agents = bring_up(bed, stack, lost, sound)
+        doomed, agents = bring_up(bed, stack, lost, sound, asked.settle_s)
         began = time.time()
         cut(doomed)
         agents.close()
@@ -209,6 +209,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lost", type=int, default=1000)
     parser.add_argument("--sound", type=int, default=1100)
+    parser.add_argument("--settle-s", type=float, default=10.0, help="how long nothing happens before the power is cut")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     spec = spec_of(names("lost", asked.lost), names("sound", asked.sound))

@@ -7,16 +7,13 @@ it, in the same run, the same job on idle nodes: what Slurm itself needs.
 
 import argparse
 import json
-import shutil
 import statistics
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from steward_bed.bed import Backend, Bed, BedSpec
-from steward_bed.docker import DockerBed
-from steward_bed.local import LocalBed
+from tests.bench.recovery import add_bed, new_dir, with_bed
 from tests.e2e.groups_bed import give_access
 from tests.e2e.quota_bed import HARDWARE, SETTINGS, SLURM_CONF, QuotaStory
 
@@ -30,11 +27,11 @@ def main() -> int:
     parser.add_argument("--backend", choices=[each.value for each in Backend], default="local")
     parser.add_argument("--slurm", default="")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    add_bed(parser)
     asked = parser.parse_args()
-    place = Path(tempfile.mkdtemp(prefix="steward-bench-", dir="/tmp"))
     settings = {**SETTINGS, "quota": {"grace_s": 0.0, "patience_s": 5.0}}
     spec = BedSpec(
-        dir=place,
+        dir=asked.bed or new_dir(),
         backend=Backend(asked.backend),
         nodes=2,
         slurm=asked.slurm,
@@ -43,13 +40,7 @@ def main() -> int:
         slurm_conf=SLURM_CONF,
         settings=settings,
     )
-    bed: Bed = LocalBed(spec) if spec.backend is Backend.LOCAL else DockerBed(spec)
-    try:
-        bed.up(lambda text: None)
-        row = measure(bed, asked.times)
-    finally:
-        bed.down()
-        shutil.rmtree(place, ignore_errors=True)
+    row = with_bed(spec, lambda bed: measure(bed, asked.times))
     print(json.dumps(row, indent=2))
     if asked.json:
         asked.json.write_text(json.dumps(row))

@@ -18,8 +18,9 @@ from typing import TypeVar
 from rich.console import Console
 
 from steward_bed import beds
-from steward_bed.bed import Backend, Bed, BedSpec
+from steward_bed.bed import Backend, Bed, BedError, BedSpec
 from steward_bed.beds import reset, stoppable, take_down
+from steward_bed.layout import MANIFEST
 from steward_bed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import way
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
@@ -53,11 +54,17 @@ def main() -> int:
 
 
 def spec_of(asked: argparse.Namespace) -> BedSpec:
-    return BedSpec(dir=new_dir(), backend=Backend(asked.backend), nodes=NODES, slurm=asked.slurm, settings=_NO_LIMITS)
+    return BedSpec(
+        dir=asked.bed or new_dir(),
+        backend=Backend(asked.backend),
+        nodes=NODES,
+        slurm=asked.slurm,
+        settings=_NO_LIMITS,
+    )
 
 
 def plain_of(asked: argparse.Namespace) -> BedSpec:
-    return replace(spec_of(asked), nodes=_PLAIN_NODES, steward=False, settings={})
+    return replace(spec_of(asked), dir=new_dir(), nodes=_PLAIN_NODES, steward=False, settings={})
 
 
 def arguments() -> argparse.Namespace:
@@ -67,7 +74,19 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--slurm", default="", help="version, for example 26.05 (docker)")
     parser.add_argument("--backend", choices=[each.value for each in Backend], default="local")
     parser.add_argument("--json", type=Path, help="also write the figures here")
+    add_bed(parser)
     return parser.parse_args()
+
+
+def add_bed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bed", type=_up, metavar="DIR", help="use the one that is up in DIR, and leave it up")
+
+
+def _up(text: str) -> Path:
+    try:
+        return beds.find(Path(text)).spec.dir
+    except BedError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def new_dir() -> Path:
@@ -75,6 +94,9 @@ def new_dir() -> Path:
 
 
 def with_bed(spec: BedSpec, measure: Callable[[Bed], Found]) -> Found:
+    """Measure on a bed made for it, or on the one that is up in its directory already."""
+    if (spec.dir / MANIFEST).exists():
+        return measure(beds.find(spec.dir))
     bed = beds.make(spec)
     with stoppable():
         try:

@@ -2,9 +2,9 @@
 
 The first size is the first of --nodes with the first of --jobs, and so on; the last of a shorter list stands for all
 that follow. Each size is a real slurmctld with so many nodes (six of them have a machine) and so many jobs in its
-queue. At each size a node of an opted-in job is killed again and again, and it is measured what the head costs while
-nothing happens, how long people wait, and what a step that does nothing takes by Slurm alone. The table has every
-figure, and how many times the first size's it is.
+queue. At each size a node of an opted-in job is killed again and again, while new jobs come where others are; and it is
+measured what the head costs while nothing happens, how long people wait, and what a step that does nothing takes by
+Slurm alone. The table has every figure, and how many times the first size's it is.
 `--phases` prints the way from the fault to the tasks, phase by phase.
 """
 
@@ -19,13 +19,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from steward_bed import beds
 from steward_bed.bed import Backend, Bed
-from steward_bed.beds import reset, stoppable, take_down
+from steward_bed.beds import reset
 from steward_bed.faults import FaultKind
 from steward_bed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import scale_bed, scale_summary, way
-from tests.bench.recovery import new_dir
+from tests.bench.recovery import add_bed, new_dir, with_bed
 from tests.bench.scale_summary import Size
 from tests.bench.scenarios import running_step, tasks_of_attempt
 from tests.bench.way import Way
@@ -43,7 +42,7 @@ def main() -> int:
     asked = arguments()
     sizes: list[Size] = []
     for nodes, group in groupby(sizes_of(asked), key=lambda size: size[0]):
-        sizes += with_bed(nodes, [jobs for _, jobs in group], asked)
+        sizes += of_nodes(nodes, [jobs for _, jobs in group], asked)
     Console(width=max(110, 40 + 18 * len(sizes))).print(scale_summary.as_table(sizes))
     for size in sizes if asked.phases else ():
         Console(width=130).print(way.as_table(size.ways, f"from the fault to the tasks, seconds: {size.name}"))
@@ -60,11 +59,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nodes", type=_numbers, default=[6, 6, 1000, 10000], metavar="N,...")
     parser.add_argument("--jobs", type=_numbers, default=[0, 2000, 2000, 5000], metavar="N,...")
     parser.add_argument("--runs", type=int, default=10, help="nodes killed at each size")
+    parser.add_argument("--new-jobs", type=int, default=20, help="a minute, where jobs are, while nodes are killed")
     parser.add_argument("--quiet-s", type=float, default=30.0, help="how long the idle head is watched")
+    parser.add_argument("--settle-s", type=float, default=10.0, help="how long nothing happens before that")
     parser.add_argument("--phases", action="store_true", help="also the way from the fault to the tasks")
     parser.add_argument("--slurm", default="", help="version, for example 26.05 (docker)")
     parser.add_argument("--backend", choices=[each.value for each in Backend], default="local")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    add_bed(parser)
     return parser.parse_args()
 
 
@@ -78,44 +80,41 @@ def sizes_of(asked: argparse.Namespace) -> list[tuple[int, int]]:
     return list(zip(nodes, jobs, strict=True))
 
 
-def with_bed(nodes: int, jobs: list[int], asked: argparse.Namespace) -> list[Size]:
+def of_nodes(nodes: int, jobs: list[int], asked: argparse.Namespace) -> list[Size]:
     """Of one cluster, whose queue grows."""
-    spec = scale_bed.spec_of(nodes, new_dir(), backend=asked.backend, slurm=asked.slurm, settings=_NO_LIMITS)
-    bed = beds.make(spec)
-    with stoppable():
-        try:
-            began = time.monotonic()
-            bed.up(say)
-            up_s = time.monotonic() - began
-            found, there = list[Size](), 0
-            for many in jobs:
-                scale_bed.fill(bed, many - there)
-                there = max(there, many)
-                found.append(one_size(bed, nodes, many, up_s, asked))
-            return found
-        finally:
-            take_down(bed, say)
+
+    def measure(bed: Bed) -> list[Size]:
+        found, there = list[Size](), 0
+        for many in jobs:
+            scale_bed.fill(bed, many - there)
+            there = max(there, many)
+            found.append(one_size(bed, nodes, many, asked))
+        return found
+
+    spec = scale_bed.spec_of(
+        nodes, asked.bed or new_dir(), backend=asked.backend, slurm=asked.slurm, settings=_NO_LIMITS
+    )
+    return with_bed(spec, measure)
 
 
-def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Namespace) -> Size:
-    say(f"{nodes:,} nodes, {jobs:,} jobs: up after {up_s:.0f} s")
+def one_size(bed: Bed, nodes: int, jobs: int, asked: argparse.Namespace) -> Size:
+    say(f"{nodes:,} nodes, {jobs:,} jobs")
     rested(bed)
     step_s = scale_bed.step_s(bed)
-    recoveries, ways = list[float | None](), list[Way]()
-    for run in range(1, asked.runs + 1):
-        took = recovery(bed, run)
-        recoveries.append(took["tasks"] if took else None)
-        ways += [took] if took else []
+    come = asked.new_jobs if jobs else 0
+    with scale_bed.new_jobs(bed, come):
+        took = [recovery(bed, run) for run in range(1, asked.runs + 1)]
     try:
         rested(bed)
     except NotInTime as error:
         say(f"not at rest: {str(error)[:_SHOWN]}")
-    quiet = scale_bed.watch_quiet(bed, asked.quiet_s)
+    quiet = scale_bed.watch_quiet(bed, asked.quiet_s, settle_s=asked.settle_s)
     say(f"idle: {quiet.idle_percent:.1f} % of a core, {quiet.rss_mib:.0f} MiB, {quiet.rpcs_per_s:.2f} calls a second")
     size = Size(
         nodes=nodes,
         jobs=jobs,
-        recoveries=tuple(recoveries),
+        new_jobs=come,
+        recoveries=tuple(each["tasks"] if each else None for each in took),
         idle_percent=quiet.idle_percent,
         rss_mib=quiet.rss_mib,
         rpcs=quiet.rpcs,
@@ -123,8 +122,7 @@ def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Names
         pages_s={path: tuple(scale_bed.page_s(bed, path)) for path in _PAGES},
         drain_s=scale_bed.drain_s(bed),
         step_s=tuple(step_s),
-        up_s=up_s,
-        ways=tuple(ways),
+        ways=tuple(each for each in took if each),
     )
     say(f"steward status: {statistics.median(size.status_s):.2f} s")
     return size
@@ -132,7 +130,7 @@ def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Names
 
 def rested(bed: Bed) -> None:
     wait_until_empty("repairs are over", lambda: open_cases(bed), _SETTLE_S, every_s=0.2)
-    reset(bed)
+    reset(bed, but=scale_bed.OF_OTHERS)
     scale_bed.await_calls(bed)
 
 

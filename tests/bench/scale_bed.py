@@ -8,8 +8,10 @@ import contextlib
 import os
 import re
 import statistics
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +30,15 @@ _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 _MANY = {"MaxJobCount": 60_000, "MaxArraySize": 50_001, "MinJobAge": 86_400}
 """Jobs that ended stay: the size is the same from the first run to the last."""
 _ENDED_SHARE = 0.4
+OF_OTHERS = "of-others"
+"""The name of all jobs that are there beside the one that is measured."""
+_MINUTE_S = 60.0
 _RPC = re.compile(r"^\s+(?P<name>[A-Z_0-9]+)\s+\(\s*\d+\) count:(?P<count>\d+)")
 _NOT_OF_HEAD = ("REQUEST_STATS_INFO", "MESSAGE_", "REQUEST_STEP_COMPLETE", "REQUEST_COMPLETE_")
 _DRAINED, _DRAINS = 750, 3
 _LOOKS = 5
 _LOOKS_APART = 3
 _CALLS_S = 120.0
-_SETTLE_S = 10.0
 _PATIENCE_S = 30.0
 _CALLING = re.compile(r"^Agent (?:queue size|count|thread count):\s+(?P<count>\d+)", re.MULTILINE)
 
@@ -77,15 +81,44 @@ def spec_of(
     )
 
 
+_PLAIN = (f"--job-name={OF_OTHERS}", "--output=/dev/null", "--chdir=/tmp")
+
+
 def fill(bed: Bed, jobs: int) -> None:
     """So many more jobs, each with a record of its own: Slurm splits the tasks of an array when some of them change."""
     if jobs <= 0:
         return
     where = "far" if bed.spec.silent else "main"
-    array = ["--hold", f"--partition={where}", f"--array=1-{jobs}", "--output=/dev/null", "--chdir=/tmp"]
+    array = ["--hold", f"--partition={where}", f"--array=1-{jobs}", *_PLAIN]
     job = bed.run(["sbatch", "--parsable", "-N1", *array, "--wrap=sleep 1"]).text.strip()
     bed.run(["scontrol", "update", f"jobid={job}_[1-{max(1, jobs - 1)}]", "nice=1"], timeout_s=120)
     bed.run(["scancel", f"{job}_[1-{max(1, int(jobs * _ENDED_SHARE))}]"], timeout_s=120)
+
+
+@contextlib.contextmanager
+def new_jobs(bed: Bed, a_minute: int) -> Iterator[None]:
+    """Have so many new jobs a minute while this lasts. Each waits for its time to begin and is cancelled a minute
+    later: none takes the processors that the tasks of the measured job share with all other nodes here."""
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        there = deque[str]()
+        while not over.wait(_MINUTE_S / a_minute):
+            argv = ["sbatch", "--parsable", "-N1", "--begin=now+1hour", *_PLAIN, "--wrap=true"]
+            there.append(bed.run(argv, timeout_s=_MINUTE_S).text.strip())
+            if len(there) > a_minute:
+                bed.run(["scancel", there.popleft()], check=False, timeout_s=_MINUTE_S)
+        bed.run(["scancel", *there], check=False, timeout_s=_MINUTE_S)
+
+    coming = threading.Thread(target=come_and_go) if a_minute else None
+    if coming:
+        coming.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if coming:
+            coming.join()
 
 
 def await_calls(bed: Bed) -> None:
@@ -102,9 +135,9 @@ def await_calls(bed: Bed) -> None:
         wait_until("slurmctld calls no nodes", lambda: not is_calling(), _CALLS_S, every_s=0.5)
 
 
-def watch_quiet(bed: Bed, seconds: float) -> Quiet:
+def watch_quiet(bed: Bed, seconds: float, *, settle_s: float) -> Quiet:
     """Once nothing is going on."""
-    time.sleep(_SETTLE_S)
+    time.sleep(settle_s)
     head = head_pid(bed)
     before, calls, began = _below(_processes(bed), head), _calls(bed), time.monotonic()
     rss: list[float] = []

@@ -15,10 +15,12 @@ from tests.bench.way import Way
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What was measured at one size. Seconds; None in `recoveries` is a run that did not come back in time."""
+    """What was measured at one size. Seconds; None in `recoveries` is a run that did not come back in time; `new_jobs`
+    came a minute meanwhile."""
 
     nodes: int
     jobs: int
+    new_jobs: int = 0
     recoveries: tuple[float | None, ...]
     idle_percent: float
     rss_mib: float
@@ -27,12 +29,12 @@ class Size:
     pages_s: Mapping[str, tuple[float, ...]]
     drain_s: float | None
     step_s: tuple[float, ...] = ()
-    up_s: float = math.nan
     ways: tuple[Way, ...] = ()
 
     @property
     def name(self) -> str:
-        return f"{self.nodes:,} nodes, {self.jobs:,} jobs"
+        come = f", {self.new_jobs} new a minute" if self.new_jobs else ""
+        return f"{self.nodes:,} nodes, {self.jobs:,} jobs{come}"
 
     @property
     def came_back(self) -> list[float]:
@@ -92,7 +94,7 @@ def as_table(sizes: Sequence[Size]) -> Table:
     table = Table(title=f"times as much as with {sizes[0].name} in parentheses", title_justify="left")
     table.add_column("")
     for size in sizes:
-        table.add_column(f"{size.nodes:,} nodes\n{size.jobs:,} jobs", justify="right")
+        table.add_column(size.name.replace(", ", "\n"), justify="right")
     table.add_column("goal", justify="right")
     for name, figure in FIGURES.items():
         goal = f"{figure.times:g} times" if figure.times else "-" if figure.goal is None else f"{figure.goal:g}"

@@ -20,7 +20,7 @@ from rich.table import Table
 from steward_bed.bed import Bed, BedSpec
 from steward_bed.layout import Layout
 from tests.bench import scale, scale_bed
-from tests.bench.recovery import new_dir, with_bed
+from tests.bench.recovery import add_bed, new_dir, with_bed
 from tests.bench.summary import percentile
 
 GOAL_TIMES = 1.2
@@ -46,8 +46,9 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=500)
     parser.add_argument("--every", type=int, default=50)
     parser.add_argument("--json", type=Path, metavar="FILE")
+    add_bed(parser)
     asked = parser.parse_args()
-    spec = BedSpec(dir=new_dir(), settings=_NO_LIMITS)
+    spec = BedSpec(dir=asked.bed or new_dir(), settings=_NO_LIMITS)
     lines = with_bed(spec, lambda bed: soak(bed, asked.faults, asked.every))
     Console(width=110).print(as_table(lines))
     if asked.json:

@@ -33,10 +33,11 @@ from tests.bench.recovery import new_dir, with_bed
 
 GOAL_S = 5.0
 STOPPED, BESIDE = 16, 4
-"""Nodes for each of the two kinds of jobs."""
+"""The most nodes for each of the two kinds of jobs."""
+_LEAST = 2
 _STOPS_AT_ONCE, _BESIDE_AT_ONCE = 6, 4
 _GAPS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-_BACK_S, _BEGIN_S, _LOOK_S, _AFTER_S = 90.0, 120.0, 0.5, 15.0
+_BACK_S, _BEGIN_S, _LOOK_S = 90.0, 120.0, 0.5
 NO_LIMITS = {
     "node_repairs": 100,
     "replacements_per_hour": 10000,
@@ -48,10 +49,6 @@ NO_LIMITS = {
 }
 NO_GRES = "CPUs=8 RealMemory=4000"
 """22.05 loses count of GRES in one stop of seven (`policy/leaks.py`): after 110 stops no node would take a job."""
-_SLURM_CONF = (
-    f"PartitionName=stopped Nodes=n[1-{STOPPED}] State=UP\n"
-    f"PartitionName=beside Nodes=n[{STOPPED + 1}-{STOPPED + BESIDE}] State=UP"
-)
 
 say = Console(stderr=True).print
 
@@ -200,7 +197,7 @@ def one_beside(watch: Watch, number: int, dice: random.Random) -> tuple[Seen, in
     return Seen(kind=kind, ok=True), job, wanted
 
 
-def measure(bed: Bed, count: int, seed: int) -> tuple[list[Seen], list[Seen]]:
+def measure(bed: Bed, count: int, seed: int, settle_s: float) -> tuple[list[Seen], list[Seen]]:
     watch = Watch(bed)
     reader = threading.Thread(target=watch.run, daemon=True)
     reader.start()
@@ -209,7 +206,7 @@ def measure(bed: Bed, count: int, seed: int) -> tuple[list[Seen], list[Seen]]:
         stopped = [stops.submit(told(one_stop), watch, n, dice[n]) for n in range(count)]
         beside = [others.submit(one_beside, watch, n, dice[count + n]) for n in range(count)]
         found, ended = [each.result() for each in stopped], [each.result() for each in beside]
-    time.sleep(_AFTER_S)
+    time.sleep(settle_s)
     watch.over.set()
     return found, [_judged(watch, *each) for each in ended]
 
@@ -246,20 +243,24 @@ def report(stopped: Sequence[Seen], beside: Sequence[Seen]) -> Mapping[str, floa
     return {**figures, "median_s": at(took, 0.5), "p95_s": at(took, 0.95), "most_s": at(took, 1.0)}
 
 
+def spec_of(stops: int) -> BedSpec:
+    stopped, beside = (min(most, max(stops, _LEAST)) for most in (STOPPED, BESIDE))
+    partitions = (
+        f"PartitionName=stopped Nodes=n[1-{stopped}] State=UP\n"
+        f"PartitionName=beside Nodes=n[{stopped + 1}-{stopped + beside}] State=UP"
+    )
+    nodes, settings = stopped + beside, {"repair": NO_LIMITS}
+    return BedSpec(dir=new_dir(), nodes=nodes, hardware=NO_GRES, slurm_conf=partitions, settings=settings)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stops", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--settle-s", type=float, default=15.0, help="how long a job may still run again by mistake")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     asked = parser.parse_args()
-    spec = BedSpec(
-        dir=new_dir(),
-        nodes=STOPPED + BESIDE,
-        hardware=NO_GRES,
-        slurm_conf=_SLURM_CONF,
-        settings={"repair": NO_LIMITS},
-    )
-    stopped, beside = with_bed(spec, lambda bed: measure(bed, asked.stops, asked.seed))
+    stopped, beside = with_bed(spec_of(asked.stops), lambda bed: measure(bed, asked.stops, asked.seed, asked.settle_s))
     figures = report(stopped, beside)
     print(json.dumps(figures))
     if asked.json:

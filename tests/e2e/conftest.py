@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -97,9 +98,10 @@ MAIN = (
 )
 """What `--stories main` tells: a node dies under a job, wrong decisions that are not made, the head is killed, a check
 finds a fault, a repair, a cluster comes and its partitions open."""
-BEDS = ("bed", "groups_bed", "health_bed", "quota_bed")
+BEDS = ("quota_bed", "groups_bed", "health_bed", "bed")
 """The clusters of the whole session. Stories are told in this order of theirs, so that each is brought up once and one
-is up at a time: idle ones take a core's share from the one that is looked at."""
+is up at a time: idle ones take a core's share from the one that is looked at. The shortest files are those of the last
+one: so all processes end at about the same time."""
 _REPORT = pytest.StashKey[pytest.TestReport]()
 _RUNS_ON = pytest.StashKey[Mapping[str, str]]()
 
@@ -267,12 +269,18 @@ def is_told(config: pytest.Config, item: pytest.Item) -> bool:
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """A file's stories stay together, at the place of the last of their clusters; in it, the first clusters come first.
     Told file by file to several processes, a story for itself would have a whole file told, and a cluster brought up,
-    too early."""
+    too early. Of the files of one cluster those with the most stories come first, so that no process is left alone with
+    a long one."""
     files: dict[Path, int] = {}
     for item in items:
         files[item.path] = max(files.get(item.path, 0), which_bed(item))
+    sizes = Counter(item.path for item in items)
     places = {path: number for number, path in enumerate(files)}
-    return sorted(items, key=lambda item: (files[item.path], places[item.path], which_bed(item)))
+
+    def place(item: pytest.Item) -> tuple[int, ...]:
+        return files[item.path], -sizes[item.path], places[item.path], which_bed(item)
+
+    return sorted(items, key=place)
 
 
 def which_bed(item: pytest.Item) -> int:

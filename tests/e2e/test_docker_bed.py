@@ -47,6 +47,14 @@ def new_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     yield from brought_up(request, nodes=1, steward=False)
 
 
+def test_what_a_node_gets_of_steward_takes_at_most_30_mb(bed: Bed) -> None:
+    packages = ("steward-common", "steward-agent", "steward-shim-*")
+    told = bed.run(["dpkg-query", "--show", "--showformat=${Installed-Size}\\n", *packages]).text
+    sizes_kib = [int(word) for word in told.split()]
+    assert len(sizes_kib) == len(packages)
+    assert sum(sizes_kib) * 1024 <= 30_000_000
+
+
 def test_a_controller_that_is_killed_as_soon_as_it_is_there_starts_again(new_bed: Bed) -> None:
     new_bed.inject(fault(FaultKind.KILL_SLURMCTLD))
     new_bed.inject(fault(FaultKind.START_SLURMCTLD))

@@ -29,7 +29,7 @@ echo x | srun -n1 sh -c 'cat; exit 7'
 """,
     "signals its steps": """srun -n1 sh -c 'kill -SEGV $$'; echo $?
 srun -n1 sh -c 'kill -TERM $$'; echo $?
-timeout -s INT 1 srun -n1 sleep 60; echo $?
+timeout -s INT 1 srun -n1 sleep 4; echo $?
 timeout 1 srun -n1 sleep 60; echo $?
 """,
     "has options of every kind": """srun -n1 sh -c 'srun --overlap -n1 sh -c "exit 8"; echo inner $?'

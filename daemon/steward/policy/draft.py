@@ -56,6 +56,8 @@ class Found:
     """Nodes whose slots had nothing to do at the first call: `move_slots`."""
     standings: dict[NodeName, Any] = field(default_factory=dict)
     """Verdicts on nodes whose agent is not connected: `standing`."""
+    work_s: Mapping[int, float] | None = None
+    """User -> node-seconds that their running jobs have had in all: `users_with_little_work`."""
     leaving: tuple[int, frozenset[NodeName]] = (0, frozenset())
     """The number of actions so far, and the nodes that they take out of service: `leaving_service`."""
 

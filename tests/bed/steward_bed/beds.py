@@ -81,15 +81,15 @@ _HELD = "held"
 _RESUMABLE = ("down", "drain", "fail")
 
 
-def reset(bed: Bed) -> None:
+def reset(bed: Bed, *, but: str = "") -> None:
     """No fault in force, no job, no open case, no tripped breaker, every node idle and none that the head would take
     out or is about to.
 
-    A node that was in somebody's hands with a fault of its own is repaired only now, when it is given back. Raises
-    NotInTime, saying what would not go away.
+    Jobs with the name `but` stay. A node that was in somebody's hands with a fault of its own is repaired only now,
+    when it is given back. Raises NotInTime, saying what would not go away.
     """
     wait_until("every fault is undone", lambda: _restore(bed), _FAULTS_S, every_s=0.2)
-    wait_until_empty("no job is left", lambda: _cancel_jobs(bed), _JOBS_S, every_s=0.2)
+    wait_until_empty("no job is left", lambda: _cancel_jobs(bed, but), _JOBS_S, every_s=0.2)
     if bed.spec.steward:
         wait_until_empty("no case is open", lambda: _end_cases(bed), _CASES_S, every_s=0.2)
         wait_until_empty("no breaker is tripped", lambda: _reset_breakers(bed), _CASES_S, every_s=0.2)
@@ -127,9 +127,10 @@ def _restore(bed: Bed) -> bool:
     return True
 
 
-def _cancel_jobs(bed: Bed) -> list[str]:
+def _cancel_jobs(bed: Bed, but: str) -> list[str]:
     """Cancels what is there; the jobs that were."""
-    jobs = bed.run(["squeue", "--noheader", "--all", "--format=%A %T"]).text.splitlines()
+    told = bed.run(["squeue", "--noheader", "--all", "--format=%A %T %j"]).text.splitlines()
+    jobs = [line for line in told if not but or line.split(" ", 2)[2] != but]
     if ids := sorted({line.split()[0] for line in jobs}):
         bed.run(["scancel", *ids], check=False)
     return jobs

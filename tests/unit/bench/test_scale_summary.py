@@ -1,7 +1,6 @@
 """The figures of the scale bench: what the table says, and which goals were missed."""
 
 import io
-import math
 from dataclasses import replace
 
 from rich.console import Console
@@ -49,6 +48,12 @@ def test_each_cost_has_its_goal() -> None:
     assert len(misses([SMALL, costly])) == 6
 
 
+def test_new_jobs_that_came_are_named_beside_those_that_were_there() -> None:
+    busy = replace(LARGE, new_jobs=20, recoveries=(0.4, 0.53))
+    assert "20 new a minute" in shown(SMALL, busy)
+    assert misses([SMALL, busy])[0].startswith("10,000 nodes, 5,000 jobs, 20 new a minute: kill to tasks, p95")
+
+
 def test_the_table_has_every_figure_and_its_ratio() -> None:
     text = shown(SMALL, LARGE)
     assert "0.40 (1.3)" in text
@@ -57,7 +62,6 @@ def test_the_table_has_every_figure_and_its_ratio() -> None:
 
 
 def test_what_was_not_measured_is_null_in_json() -> None:
-    assert math.isnan(SMALL.up_s)
     found = as_json([SMALL])
     assert found["figures"]["6 nodes, 0 jobs"]["drain of 750 nodes, s"] is None
-    assert found["sizes"][0]["up_s"] is None
+    assert found["sizes"][0]["drain_s"] is None

@@ -1,31 +1,21 @@
-"""Every bench without a cluster of its own runs to its end at its smallest size; whether it meets its goals is its own
-matter, on a machine with nothing beside it."""
+"""Every bench is run by a test at its smallest size: those without a cluster here, the others in tests/e2e."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.until import FACT_S
+from tests.bench import smallest
+from tests.bench.smallest import ON_A_BED, ON_A_BED_WITH_QUOTAS, WITH_ITS_OWN, WITHOUT_SLURM, runs_to_its_end
 
-BENCHES = {
-    "capacity": "--first 3 --most 13 --last 2 --boot-s 0.2 --command-ms 1 --call-ms 1",
-    "assess": "--years 2 --jobs 400 --nodes 32 --records 2000",
-    "heartbeats": "--agents 10 --seconds 1",
-    "plans": "--nodes 2700 --jobs 700",
-    "quota_day": "",
-    "quotas": "--teams 20 --jobs 600",
-}
+BENCHES = Path(smallest.__file__).parent
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", BENCHES)
-def test_a_bench_runs_to_its_end(name: str, tmp_path: Path) -> None:
-    figures = tmp_path / "figures.json"
-    argv = [sys.executable, "-m", f"tests.bench.{name}", *BENCHES[name].split(), "--json", str(figures)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=6 * FACT_S)
-    assert done.returncode in (0, 1), done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
-    assert json.loads(figures.read_text())
+@pytest.mark.parametrize("name", WITHOUT_SLURM)
+def test_a_bench_without_slurm_runs_to_its_end(name: str, tmp_path: Path) -> None:
+    runs_to_its_end(name, WITHOUT_SLURM[name], tmp_path)
+
+
+def test_every_bench_has_a_smallest_size() -> None:
+    programs = {path.stem for path in BENCHES.glob("*.py") if "argparse.ArgumentParser(" in path.read_text()}
+    assert programs == {*WITHOUT_SLURM, *WITH_ITS_OWN, *ON_A_BED, *ON_A_BED_WITH_QUOTAS}

@@ -16,12 +16,13 @@ from steward_bed.beds import reset
 
 @dataclass
 class HeldBed:
-    """A bed of one node, whose repair waits for a person until Slurm is told that the node serves again, and with a
-    tripped breaker."""
+    """A bed of one node, whose repair waits for a person until Slurm is told that the node serves again, with a tripped
+    breaker and a job of each name in `queue`."""
 
     url: str
     resumed: list[str] = field(default_factory=list)
     is_tripped: bool = True
+    queue: dict[int, str] = field(default_factory=dict)
     shared: Path = Path("/")
 
     @property
@@ -40,7 +41,12 @@ class HeldBed:
             self.resumed += argv
         if list(argv) == ["steward", "breaker", "reset", "--yes"]:
             self.is_tripped = False
-        said = f"n1 {'idle' if self.resumed else 'drained'}\n" if argv[0] == "sinfo" else ""
+        if argv[0] == "scancel":
+            self.queue = {job: name for job, name in self.queue.items() if str(job) not in argv}
+        said = {
+            "sinfo": f"n1 {'idle' if self.resumed else 'drained'}\n",
+            "squeue": "".join(f"{job} PENDING {name}\n" for job, name in self.queue.items()),
+        }.get(argv[0], "")
         return Completed(argv=tuple(argv), returncode=0, stdout=said.encode(), stderr=b"", seconds=0.0, truncated=False)
 
     def page(self, path: str) -> Any:
@@ -86,3 +92,12 @@ def test_the_next_stories_fault_is_not_only_reported() -> None:
     with a_held_bed() as bed:
         reset(bed)  # type: ignore[arg-type]
         assert not bed.is_tripped
+
+
+def test_no_job_is_left_but_those_of_a_name_that_is_to_stay() -> None:
+    with a_held_bed() as bed:
+        bed.queue = {1: "train", 2: "of others", 3: "of others"}
+        reset(bed, but="of others")  # type: ignore[arg-type]
+        assert bed.queue == {2: "of others", 3: "of others"}
+        reset(bed)  # type: ignore[arg-type]
+        assert bed.queue == {}

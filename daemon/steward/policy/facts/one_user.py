@@ -5,6 +5,7 @@ breaks those, too. Faults of hardware come once in thousands of node-hours, so t
 jobs have run for a few node-hours are not by chance.
 """
 
+from collections import defaultdict
 from collections.abc import Set
 
 from steward.model.case import Case, Trigger
@@ -25,8 +26,13 @@ def users_with_little_work(node: NodeName, draft: Draft) -> frozenset[int]:
 
 
 def _is_little(user: int, draft: Draft) -> bool:
-    theirs = (job for job in draft.overview.active if job.user_id == user and job.started is not None)
-    return sum(len(job.nodes) * max(0.0, draft.now - (job.started or 0.0)) for job in theirs) < LITTLE_S
+    if draft.found.work_s is None:
+        work_s: defaultdict[int, float] = defaultdict(float)
+        for job in draft.overview.active:
+            if job.started is not None:
+                work_s[job.user_id] += len(job.nodes) * max(0.0, draft.now - job.started)
+        draft.found.work_s = work_s
+    return draft.found.work_s.get(user, 0.0) < LITTLE_S
 
 
 def broken_by_users_jobs(case: Case, draft: Draft) -> Set[NodeName]:

@@ -131,7 +131,9 @@ def _holding(node: NodeName, check: str, case: Case | None, draft: Draft) -> Bre
 
 def _is_full(scope: str, draft: Draft) -> bool:
     """Return whether the limit of the scope is reached."""
-    return taken_out(scope, draft) >= limit(scope, draft)
+    most = limit(scope, draft)
+    # each node that counts has a case: where hundreds of cases are opened in one plan, counting at each costs the most
+    return len(draft.cases) >= most and taken_out(scope, draft) >= most
 
 
 def _may_pass(breaker: Breaker, case: Case | None, draft: Draft) -> bool:
