@@ -28,7 +28,7 @@ class Whole(click.IntRange):
     name = "integer"
 
 
-class Number(click.FloatRange):
+class NumberInRange(click.FloatRange):
     """A number within a range, called so in errors and help."""
 
     name = "number"

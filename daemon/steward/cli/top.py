@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from steward.cli.context import Context, Number, with_context
+from steward.cli.context import Context, NumberInRange, with_context
 from steward.cli.look import trouble_lines
 from steward.cli.show import ago, console, grid, print_lines, styled, when
 from steward.client import Client, HeadError
@@ -23,7 +23,7 @@ _FINE = "fine"
 
 
 @click.command()
-@click.option("--every", "every_s", type=Number(1, 3600), default=2.0, help="Seconds between looks (2).")
+@click.option("--every", "every_s", type=NumberInRange(1, 3600), default=2.0, help="Seconds between looks (2).")
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @with_context
 def top(context: Context, every_s: float, once: bool) -> None:

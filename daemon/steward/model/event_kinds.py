@@ -31,7 +31,7 @@ _WORDS = {
     "nodes": "deleted",
     "notify": "failed test unsure",
     "quota": "account_stays by_hand called_off changed created deleted evicted evicting field_back frozen late refused "
-    "scheduler tags trouble",
+    "scheduler tags trouble unknown_class",
     "rollout": "back batch begun ordered over",
     "scheduler": "tags",
     "slot": "again gone refused restore_failed",

@@ -23,6 +23,7 @@ NO_TIMES = {
     "Trial.share",
     "Case.old_slurmd",
     "SlotRecord.old_slurmd",
+    "Served.slurmd_started",
     "Bystander.submitted",
     "ClockChange.by",
 }
