@@ -75,7 +75,7 @@ class Case:
     node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/facts/gone.py).
     `marking` is the history of the mark in Slurm (policy/facts/forgotten.py). `asked` and `approved`: when the repair
     began to wait for a person's approval, and when it got it (`repair.mode = "ask"`). `users` had jobs on the node that
-    had just begun (policy/facts/one_user.py).
+    had just begun, the last of them at `users_began` (policy/facts/one_user.py).
     """
 
     id: CaseId
@@ -111,6 +111,7 @@ class Case:
     approved: UnixTime | None = None
     approved_by: str = ""
     users: frozenset[int] = frozenset()
+    users_began: UnixTime | None = None
 
     @property
     def token(self) -> str:

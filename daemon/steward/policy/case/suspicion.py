@@ -21,7 +21,7 @@ from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.gone import is_withheld, why_gone
 from steward.policy.facts.incidents import in_incident, is_scout
 from steward.policy.facts.lost_case import fault_of_lost_case
-from steward.policy.facts.one_user import users_with_little_work
+from steward.policy.facts.one_user import last_began, users_with_little_work
 from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.slurm_faults import (
     COMPARED,
@@ -263,6 +263,7 @@ def _open_case(node: Node, fault: Fault, draft: Draft) -> None:
 def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     """Open the repair of a node that has no open case, and remember it."""
     _note_users(node, draft)
+    users = users_with_little_work(node.name, draft)
     case = Case(
         id=new_case_id(draft.next_case, draft.now),
         node=node.name,
@@ -280,7 +281,8 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         hardware=identity(fault.hardware, node.name, draft),
         fault_at=fault.at,
         detected=draft.now,
-        users=users_with_little_work(node.name, draft),
+        users=users,
+        users_began=last_began(node.name, users, draft),
     )
     draft.next_case += 1
     known = bounded_for_one_user(replace(case, old_instance=old_instance(case, draft)), draft)

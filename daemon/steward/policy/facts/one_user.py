@@ -35,14 +35,35 @@ def _is_little(user: int, draft: Draft) -> bool:
     return draft.found.work_s.get(user, 0.0) < LITTLE_S
 
 
+def last_began(node: NodeName, users: Set[int], draft: Draft) -> float | None:
+    """Return when the last job of these users on the node began; None without one."""
+    jobs = (draft.seen.jobs[id] for id in draft.overview.running_on.get(node, ()))
+    return max((job.started for job in jobs if job.user_id in users and job.started is not None), default=None)
+
+
 def broken_by_users_jobs(case: Case, draft: Draft) -> Set[NodeName]:
     """Return the other machines that one user's jobs broke like this one, if they are so many; else nothing."""
     if case.trigger is Trigger.ADMIN or not case.users:
         return frozenset()
-    others = [
+    before = [
         one
         for one in draft.cases.values()
         if one.check == case.check and one.node != case.node and 0.0 <= case.opened - one.opened <= WITHIN_S
     ]
-    broken = (frozenset(one.node for one in others if user in one.users) for user in sorted(case.users))
+    broken = (_one_after_the_other(case, [one for one in before if user in one.users]) for user in sorted(case.users))
     return next((nodes for nodes in broken if len(nodes) >= MOST_MACHINES), frozenset())
+
+
+def _one_after_the_other(case: Case, before: list[Case]) -> frozenset[NodeName]:
+    """Return the machines of a chain that ends with this case: on each, a job began after the one before had broken.
+
+    Machines that break under the same run may have lost their power together.
+    """
+    nodes, next_one = set(), case
+    for one in sorted(before, key=lambda one: one.opened, reverse=True):
+        began = next_one.users_began
+        # Slurm tells whole seconds
+        if began is not None and began > one.opened - 1.0 and next_one.opened > one.opened + 1.0:
+            nodes.add(one.node)
+            next_one = one
+    return frozenset(nodes)

@@ -86,6 +86,14 @@ def test_where_it_may_be_by_chance_the_machine_is_replaced(picture: Any) -> None
     assert case_of(picture()).rung is Advice.REPLACE
 
 
+def test_machines_that_break_under_one_run_may_have_lost_their_power_together() -> None:
+    picture = a_cluster(12, replacements_per_hour=100, breaker_min=100, check_breaker_min=100, concurrent_min=12)
+    picture = picture.job(99, on=(*FIRST, NEXT), started=picture.now - 60.0)
+    for name in (*FIRST, NEXT):
+        picture = picture.failing(name).then().after(300.0)
+    assert {case_of(picture, name).rung for name in (*FIRST, NEXT)} == {Advice.REPLACE}
+
+
 def test_a_user_with_much_of_the_cluster_meets_faults_by_chance() -> None:
     """All that runs for him counts, not only what runs where the fault is."""
     large = broke().job(99, on=("n11", "n12"), started=broke().now - LITTLE_S / 2)
