@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from steward.model.capacity_policy import Pool
-from steward.model.group import Role
+from steward.model.group import Group, Role, Rollout
 from steward.model.order import (
     AddNodes,
     Carried,
@@ -68,12 +68,34 @@ def a_software_update(**fields: Any) -> UpdateSoftware:
     return UpdateSoftware(who=ANN, **{"cluster": "ml-cluster", **fields})
 
 
+def group(picture: ApiPicture) -> Group:
+    return picture.memory.groups["workers"]
+
+
+def rollout(picture: ApiPicture) -> Rollout:
+    found = group(picture).rollout
+    assert found is not None
+    return found
+
+
 def carried(order: Order, picture: ApiPicture) -> Carried:
     return carry_out(order, picture.memory, picture.seen, picture.want)
 
 
 def after(order: Order, picture: ApiPicture) -> ApiPicture:
     return replace(picture, memory=carried(order, picture).memory)
+
+
+def tried(order: Order, picture: ApiPicture) -> Carried | None:
+    """None: it was refused, in one printable line."""
+    try:
+        return carried(order, picture)
+    except Refusal as refusal:
+        text = str(refusal)
+    assert text == text.strip()
+    assert text.isprintable()
+    assert text.isascii()
+    return None
 
 
 def refused(order: Order, picture: ApiPicture) -> tuple[RefusalKind, str]:

@@ -32,6 +32,7 @@ from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, 
 from tests.chaos.slurm_port import AccountingOfWorld, SlurmOfWorld
 from tests.chaos.trouble import Killed, Trouble
 from tests.chaos.watch import Watch
+from tests.fakes.eyes import AtOnce
 from tests.fakes.head import Watcher
 from tests.fakes.head_ports import FakeNotifier
 from tests.fakes.team_world import TeamWorld
@@ -43,13 +44,6 @@ LOST_S = 2.0
 """How much of its own state a killed slurmctld loses at most."""
 ON_ONE_CLOCK = Patience(sweep=Pace(least_s=5.0, most_s=5.0), sweep_busy=Pace(least_s=1.0, most_s=1.0))
 """Sweeps come when their time has come, whatever they cost the real processor."""
-
-
-class AtOnce:
-    """Reads: done as soon as they are asked for."""
-
-    def submit(self, call: Callable[[], None]) -> None:
-        call()
 
 
 @dataclass(slots=True)

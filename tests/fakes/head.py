@@ -12,7 +12,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.plan import plan
-from steward.workflows.confirm import decide
+from steward.workflows.confirm import plan_confirmed
 from tests.fakes.eyes import Eyes
 from tests.fakes.world import World
 
@@ -120,7 +120,7 @@ class Head:
             return seen, plan(seen, self.want, memory, self.world.now)
         self.eyes = self.eyes or Eyes(self.world, self.sweep_s)
         known = self.eyes.look(seen, memory)
-        decided = decide(
+        decided = plan_confirmed(
             lambda seen: plan(seen, self.want, memory, self.world.now), lambda plan: plan, known, self.eyes
         )
         return decided.seen, decided.result

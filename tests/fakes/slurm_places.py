@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from steward.adapters.slurm.include import parse_partitions
-from steward.adapters.slurm.reservations import kept, own_reservation
+from steward.adapters.slurm.reservations import checked_deep_name, checked_keep_name
 from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
@@ -70,24 +70,24 @@ class FakeReservations:
 
     def make(self, name: str, nodes: Iterable[NodeName], seconds: float, now: float) -> None:
         wanted = frozenset(nodes)
-        there = self.shown(now).get(own_reservation(name))
+        there = self.shown(now).get(checked_deep_name(name))
         if there is not None and there.nodes != wanted:
             raise Stale(f"reservation {name} is there for other nodes")
         self.table.setdefault(name, Reservation(name=name, nodes=wanted, starts=now, ends=now + seconds))
 
     def keep(self, name: str, nodes: Iterable[NodeName], seconds: float, now: float) -> None:
-        wanted, there = frozenset(nodes), self.shown(now).get(kept(name))
+        wanted, there = frozenset(nodes), self.shown(now).get(checked_keep_name(name))
         if any(wanted & other.nodes for other in self.table.values() if other.name != name):
             raise Retryable("Requested nodes are busy: another reservation has some of them")
         starts = there.starts if there else now
         self.table[name] = Reservation(name=name, nodes=wanted, starts=starts, ends=now + seconds)
 
     def free(self, name: str) -> None:
-        self.table.pop(kept(name), None)
+        self.table.pop(checked_keep_name(name), None)
 
     def keeps(self, node: NodeName, reservation: str, now: float) -> bool:
         """Whether a job of this reservation must not start on the node."""
         return any(node in each.nodes and name != reservation for name, each in self.shown(now).items())
 
     def drop(self, name: str) -> None:
-        self.table.pop(own_reservation(name), None)
+        self.table.pop(checked_deep_name(name), None)

@@ -10,24 +10,21 @@ from steward.model.group import BatchSize, ClusterStatus, Goal, GroupStatus, Rol
 from steward.model.memory import Memory
 from steward.model.order import (
     AddNodes,
-    Carried,
     ChangeTags,
     CreateCluster,
     DeleteCluster,
     GroupWish,
     NodeWish,
     Order,
-    Refusal,
     StartHealthCheck,
     TouchNodes,
     UpdateCluster,
     UpdateSoftware,
 )
 from steward.model.slot import SlotStep
-from steward.policy.orders import carry_out
 from steward.policy.plan import plan
 from tests.builders.api_cluster import ApiPicture, an_api_cluster, nothing
-from tests.builders.orders import with_pool, with_rules
+from tests.builders.orders import tried, with_pool, with_rules
 
 NAMES = st.sampled_from(["controller", "workers", "login", "pool", "more", "nobody"])
 CLUSTERS = st.sampled_from(["ml-cluster"] * 12 + ["other"])
@@ -101,16 +98,6 @@ def with_minimum() -> ApiPicture:
 starts = st.sampled_from([a_head(an_api_cluster(workers=4)), a_head(with_minimum()), a_head(nothing())])
 
 
-def carried(order: Order, picture: ApiPicture) -> Carried | None:
-    try:
-        return carry_out(order, picture.memory, picture.seen, picture.want)
-    except Refusal as refusal:
-        text = str(refusal)
-    assert text == text.strip()
-    assert text.isprintable()
-    return None
-
-
 def check(memory: Memory, picture: ApiPicture) -> None:
     rules = picture.want.capacity
     for group in memory.groups.values():
@@ -141,7 +128,7 @@ def test_any_sequence_of_orders_leaves_possible_groups(start: ApiPicture, sequen
     for order in sequence:
         before = picture.memory
         kept = repr(before)
-        done = carried(order, picture)
+        done = tried(order, picture)
         assert repr(before) == kept
         if done is not None:
             check(done.memory, picture)
@@ -155,7 +142,7 @@ def test_orders_between_cycles_of_the_head_keep_the_groups_possible(
 ) -> None:
     picture = start
     for order in sequence:
-        done = carried(order, picture)
+        done = tried(order, picture)
         memory = done.memory if done else picture.memory
         if data.draw(st.booleans()):
             memory = plan(picture.seen, picture.want, memory, picture.seen.at).memory
@@ -171,13 +158,13 @@ def test_orders_between_cycles_of_the_head_keep_the_groups_possible(
 def test_a_repeated_addition_has_one_effect_and_one_answer(sequence: list[Order], count: int) -> None:
     picture = a_head(an_api_cluster(workers=4))
     for order in sequence:
-        done = carried(order, picture)
+        done = tried(order, picture)
         picture = replace(picture, memory=done.memory if done else picture.memory)
     addition = AddNodes(who="ann", cluster="ml-cluster", wishes=(("workers", count),), token="mine")
-    once = carried(addition, picture)
+    once = tried(addition, picture)
     if once is None or not any(one.logical for one in once.answer.added):
         return
-    again = carried(addition, replace(picture, memory=once.memory))
+    again = tried(addition, replace(picture, memory=once.memory))
     assert again is not None
     assert (again.answer, again.memory) == (once.answer, once.memory)
 
@@ -188,7 +175,7 @@ def test_the_same_orders_on_the_same_picture_always_give_the_same_memory(start: 
     def told() -> list[Any]:
         picture, results = start, []
         for order in given:
-            done = carried(order, picture)
+            done = tried(order, picture)
             picture = replace(picture, memory=done.memory if done else picture.memory)
             results.append((done.answer, done.events) if done else None)
         return [*results, picture.memory]
@@ -202,7 +189,7 @@ def test_ids_of_slots_never_come_twice_also_when_their_slots_are_gone(steps: lis
     picture, seen = a_head(an_api_cluster(workers=2)), set[str]()
     for grow, end in steps:
         order = AddNodes(who="ann", cluster="ml-cluster", wishes=(("workers", grow),))
-        done = carried(order, picture)
+        done = tried(order, picture)
         if done is not None:
             fresh = {one.logical for one in done.answer.added}
             assert not fresh & seen

@@ -10,7 +10,7 @@ from steward.model.accounting import why_no_team
 from steward.model.arn import slurm_cluster_arns
 from steward.model.machine_types import BUILT_IN
 from steward.model.memory import Memory
-from steward.model.order import Carried, Order, Refusal
+from steward.model.order import Order
 from steward.model.quota import PriorityClass, Share, Strategy
 from steward.model.quota_order import (
     ApplyQuotas,
@@ -25,7 +25,7 @@ from steward.model.quota_order import (
 )
 from steward.policy.orders import carry_out
 from tests.builders.api_cluster import ApiPicture, nothing
-from tests.builders.orders import with_rules
+from tests.builders.orders import tried, with_rules
 
 HEAD = with_rules(nothing(), types=BUILT_IN)
 ARN = slurm_cluster_arns(None, HEAD.want.capacity)[0]
@@ -108,21 +108,9 @@ def test_a_name_that_is_let_pass_is_harmless_to_slurms_commands(name: str) -> No
         assert not name.startswith("stw-")
 
 
-def carried(order: Order, picture: ApiPicture) -> Carried | None:
-    """None: it was refused, in one printable line."""
-    try:
-        return carry_out(order, picture.memory, picture.seen, picture.want)
-    except Refusal as refusal:
-        text = str(refusal)
-    assert text == text.strip()
-    assert text.isprintable()
-    assert text.isascii()
-    return None
-
-
 @given(ANY_NAME)
 def test_a_team_is_made_or_refused(name: str) -> None:
-    done = carried(CreateQuota(who="ann", cluster=ARN, name="q", wish=QuotaWish(team=name, shares=())), HEAD)
+    done = tried(CreateQuota(who="ann", cluster=ARN, name="q", wish=QuotaWish(team=name, shares=())), HEAD)
     assert (done is None) == bool(why_no_team(name))
     assert done is None or [each.team for each in done.memory.quotas.values()] == [name]
 
@@ -133,7 +121,7 @@ def test_orders_keep_one_quota_for_a_name_and_a_team_and_versions_that_only_grow
     picture: ApiPicture = HEAD
     for _ in range(data.draw(st.integers(1, 6))):
         before = picture.memory
-        done = carried(data.draw(orders(before)), picture)
+        done = tried(data.draw(orders(before)), picture)
         if done is None:
             continue
         quotas = done.memory.quotas
@@ -150,7 +138,7 @@ def test_orders_keep_one_quota_for_a_name_and_a_team_and_versions_that_only_grow
 @given(st.lists(st.tuples(NAMES, WISHES), max_size=3).map(tuple))
 def test_a_document_that_was_applied_changes_nothing_the_second_time(quotas: tuple[tuple[str, QuotaWish], ...]) -> None:
     order = ApplyQuotas(who="ann", quotas=quotas)
-    done = carried(order, HEAD)
+    done = tried(order, HEAD)
     if done is not None:
         again = carry_out(order, done.memory, HEAD.seen, HEAD.want)
         assert (again.memory, again.events) == (done.memory, ())

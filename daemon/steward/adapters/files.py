@@ -34,20 +34,16 @@ def naming_file(path: Path) -> Iterator[None]:
         raise
 
 
-def write_whole(
-    path: Path, text: str, *, mode: int = _PRIVATE_MODE, sync: bool = False, owner: tuple[int, int] | None = None
-) -> None:
+def write_whole(path: Path, text: str, *, mode: int = _PRIVATE_MODE, sync: bool = False) -> None:
     """Replace the file; with `sync` the new text survives a power cut.
 
     No other file is left in the folder, even after a failure, and no user whom `mode` shuts out can read the text at
-    any time. `owner` is user and group, by default the caller's. Raises OSError.
+    any time. Raises OSError.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with naming_file(path), open(new, "w", encoding="utf-8", opener=_open_private) as file:
             file.write(text)
-            if owner is not None:
-                os.fchown(file.fileno(), *owner)
             os.fchmod(file.fileno(), mode)
             if sync:
                 file.flush()

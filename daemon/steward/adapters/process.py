@@ -150,6 +150,9 @@ def end(child: Child, timeout_s: float) -> bool:
     return _ends_within(child, timeout_s)
 
 
+_WATCHED_EVERY_S = 0.2
+
+
 def run_to_file(
     argv: Sequence[str],
     *,
@@ -158,11 +161,10 @@ def run_to_file(
     env: Mapping[str, str],
     timeout_s: float,
     watch: Callable[[int], None],
-    every_s: float = 0.2,
 ) -> int:
     """Run a program to its end with both outputs in `output`; return its status, negative for a signal.
 
-    `env` is its whole environment. `watch` is called with its pid at once and every `every_s`; an exception from it
+    `env` is its whole environment. `watch` is called with its pid at once and every 0.2 s; an exception from it
     ends the program. Processes that the program leaves in the background live on, unless its time is over: then its
     whole process group is killed. Raises Failed as `run` does.
     """
@@ -171,7 +173,7 @@ def run_to_file(
     try:
         while time.monotonic() < deadline:
             watch(child.pid)
-            if _ends_within(child, min(every_s, deadline - time.monotonic())):
+            if _ends_within(child, min(_WATCHED_EVERY_S, deadline - time.monotonic())):
                 return child.returncode
     except BaseException:
         _end_group(child)

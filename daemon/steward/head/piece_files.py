@@ -132,7 +132,7 @@ class Bundles(PieceFiles):
     Only the head's user may read them: they show what users' programs do.
     """
 
-    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, *, keep_days: float) -> None:
         rules = PieceLimits(
             kind="bundle",
             suffix=".txt",
@@ -141,7 +141,7 @@ class Bundles(PieceFiles):
             keep_days=keep_days,
             groups=_BUNDLES,
         )
-        super().__init__(folder, rules, now=now)
+        super().__init__(folder, rules)
 
     def take(self, node: NodeName, piece: BundlePiece) -> None:
         """Queue a piece of a bundle."""

@@ -68,7 +68,7 @@ class Launcher:
             self.link.close()
 
     def on_signal(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: report a replica's first one, as Slurm reclaims its node; end the launcher on any other."""
+        """Handle a signal: report the first one of a replica, whose node Slurm reclaims; else end the launcher."""
         now = time.monotonic()
         if not self.is_replica or not self.link.is_led or now - (self.noticed_at or now) > AGAIN_S:
             raise SystemExit(128 + number)

@@ -88,12 +88,16 @@ class LaunchInstance(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminateInstance(Action):
+    """Have the provider end a machine."""
+
     instance: InstanceId
     node: NodeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebootInstance(Action):
+    """Have the provider reboot a machine; `token` makes it reboot once."""
+
     instance: InstanceId
     node: NodeName
     token: str

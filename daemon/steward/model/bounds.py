@@ -150,8 +150,3 @@ StepNumber = Annotated[int, Range(high=2**32 - 1)]
 Task = Annotated[int, Range(high=2**32 - 1)]
 Token = Annotated[str, Form(_TOKEN, "is not made of letters, digits, '.', '_' and '-'")]
 """A word that can be a file's name."""
-
-
-def is_token(word: str) -> bool:
-    """Return whether the word has the form of a token."""
-    return _TOKEN.fullmatch(word) is not None

@@ -7,6 +7,8 @@ from steward.model.setting_types import HOUR_S, Durations, RepairMode
 
 WITNESS_FRESH_S = 3.0
 """How long the word of a second source (slurmd, the provider) about a node counts."""
+SUSPECT_S = 30.0
+"""A suspicion that is not confirmed ends after this time, which the longest `settle_s` and a second look fit into."""
 
 
 class LadderPolicy(Section):
@@ -47,16 +49,13 @@ class RepairPolicy(Section):
         'after `steward approve CASE`; "act": repair.',
     )
     settle_s: float = Field(
-        default=0.1, ge=0, le=60, description="How long an agent must be lost before its node counts as silent."
+        default=0.1, ge=0, le=20, description="How long an agent must be lost before its node counts as silent."
     )
     settle_degraded_s: float = Field(
         default=10.0,
         ge=0,
         le=300,
         description="How long a degraded finding stands before its node is drained; 0: drain at once.",
-    )
-    suspect_deadline_s: float = Field(
-        default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."
     )
     drain_deadline_s: float = Field(default=60.0, ge=1, le=3600, description="Time limit for Slurm to show the drain.")
     release_deadline_h: float = Field(

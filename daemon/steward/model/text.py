@@ -42,9 +42,9 @@ def repr_line(value: object) -> str:
         return "something that is nested too deeply"
 
 
-def as_in_file(value: object, limit: int = 60) -> str:
+def as_in_file(value: object) -> str:
     """Return a value as it would stand in a settings file, cut to a readable length."""
-    return one_line(json.dumps(value, ensure_ascii=False, default=str), limit)
+    return one_line(json.dumps(value, ensure_ascii=False, default=str), 60)
 
 
 def cause(error: Exception) -> str:

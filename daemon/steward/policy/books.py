@@ -313,18 +313,18 @@ class DeepBook(Kept[str, DeepRun]):
 
     @staticmethod
     def _drop_holding(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
-        for node in nodes_of(run) if run.has_nodes else ():
+        for node in _unmeasured(run) if run.has_nodes else ():
             del holding[node][run.id]
             if not holding[node]:
                 del holding[node]
 
     @staticmethod
     def _add_holding(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
-        for node in nodes_of(run) if run.has_nodes else ():
+        for node in _unmeasured(run) if run.has_nodes else ():
             holding.setdefault(node, {})[run.id] = run
 
 
-def nodes_of(run: DeepRun) -> frozenset[NodeName]:
+def _unmeasured(run: DeepRun) -> frozenset[NodeName]:
     """Return the nodes of a check that have no result yet."""
     return run.nodes - run.results.keys()
 

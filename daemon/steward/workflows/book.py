@@ -49,10 +49,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted(Generic[K]):
-    """The records of a book that a turn needs (Unix s).
+    """The oldest reads of a book's records that a turn can use (Unix s).
 
-    `swept`: all records must have been read then or later; None: not all are needed. `records`: the same for single
-    ones.
+    All records must have been read at `swept` or later (None: not all are needed), each of `records` at its own time or
+    later.
     """
 
     swept: float | None = None

@@ -59,7 +59,7 @@ class Decided(Generic[T]):
     result: T
 
 
-def decide(
+def plan_confirmed(
     think: Callable[[Observed], T],
     plan_of: Callable[[T], Plan],
     seen: Observed,

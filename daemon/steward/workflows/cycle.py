@@ -26,7 +26,7 @@ from steward.workflows.attention import is_busy
 from steward.workflows.bell import Bell
 from steward.workflows.clock_change import since_change, since_set_back
 from steward.workflows.commands import Commands
-from steward.workflows.confirm import decide
+from steward.workflows.confirm import plan_confirmed
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
@@ -263,7 +263,7 @@ class Cycle:
         self._note(seen.at)
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
-        decided = decide(partial(self._think, before), _plan_of, seen, parts.observer, parts.observer.answer)
+        decided = plan_confirmed(partial(self._think, before), _plan_of, seen, parts.observer, parts.observer.answer)
         seen, (plan, ordered) = decided.seen, decided.result
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)

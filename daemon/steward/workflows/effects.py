@@ -138,8 +138,8 @@ class Breaks(Enum):
     """The promise that the next attempt leaves this node out."""
 
 
-class Scene:
-    """The nodes of jobs and reservations in one picture."""
+class Affected:
+    """The records of one picture that an action about a job, a node or a reservation affects."""
 
     def __init__(self, seen: Observed) -> None:
         self.seen = seen
@@ -191,7 +191,7 @@ class Call:
 
 
 OfAction = Callable[[Any], frozenset[NodeName] | None]
-Reads = Callable[[Any, Scene], Subject]
+Reads = Callable[[Any, Affected], Subject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,15 +211,15 @@ class Row:
     door: Door
     nodes: OfAction
     reads: Reads
-    touches: Callable[[Any, Scene], Subject | None] | None = None
+    touches: Callable[[Any, Affected], Subject | None] | None = None
     groups_by: Callable[[Any], Hashable] | None = None
     lane: Lane | None = None
     breaks: Breaks = Breaks.NOTHING
     about: Callable[[Any], Mapping[str, Any]] | None = None
 
-    def touched(self, action: Action, scene: Scene) -> Subject | None:
+    def touched(self, action: Action, affected: Affected) -> Subject | None:
         """Return the records that the action changes; None if that is unknown."""
-        return (self.touches or self.reads)(action, scene)
+        return (self.touches or self.reads)(action, affected)
 
     @property
     def shows_in_slurm(self) -> bool:
@@ -243,46 +243,46 @@ def _its_nodes(action: Any) -> frozenset[NodeName]:
     return frozenset(action.nodes)
 
 
-def _nothing(action: Any, scene: Scene) -> Subject:
+def _nothing(action: Any, affected: Affected) -> Subject:
     return Subject()
 
 
-def _node(action: Any, scene: Scene) -> Subject:
+def _node(action: Any, affected: Affected) -> Subject:
     return Subject(nodes=frozenset({action.node}))
 
 
-def _nodes(action: Any, scene: Scene) -> Subject:
+def _nodes(action: Any, affected: Affected) -> Subject:
     return Subject(nodes=frozenset(action.nodes))
 
 
-def _job(action: Any, scene: Scene) -> Subject:
+def _job(action: Any, affected: Affected) -> Subject:
     """Return the job with its nodes."""
-    return scene.job(action.job)
+    return affected.job(action.job)
 
 
-def _record(action: Any, scene: Scene) -> Subject:
+def _record(action: Any, affected: Affected) -> Subject:
     """Return the job without its nodes."""
     return Subject(jobs=frozenset({action.job}))
 
 
-def _run(action: Any, scene: Scene) -> Subject:
+def _run(action: Any, affected: Affected) -> Subject:
     return Subject(jobs=frozenset({action.run}))
 
 
-def _asked(action: AnswerAsk, scene: Scene) -> Subject:
-    return scene.job(action.job) | Subject(nodes=action.exclude & scene.seen.nodes.keys())
+def _asked(action: AnswerAsk, affected: Affected) -> Subject:
+    return affected.job(action.job) | Subject(nodes=action.exclude & affected.seen.nodes.keys())
 
 
-def _let_go(action: LetGo, scene: Scene) -> Subject:
+def _let_go(action: LetGo, affected: Affected) -> Subject:
     return Subject(nodes=action.nodes, jobs=frozenset({action.job}))
 
 
-def _reserved(action: Any, scene: Scene) -> Subject:
-    return scene.reserved(action.name)
+def _reserved(action: Any, affected: Affected) -> Subject:
+    return affected.reserved(action.name)
 
 
-def _reserved_and_kept(action: KeepNodes, scene: Scene) -> Subject:
-    return scene.reserved(action.name) | Subject(nodes=action.nodes)
+def _reserved_and_kept(action: KeepNodes, affected: Affected) -> Subject:
+    return affected.reserved(action.name) | Subject(nodes=action.nodes)
 
 
 def _case(action: Any) -> Mapping[str, Any]:
@@ -360,7 +360,7 @@ EFFECTS: Mapping[type[Action], Row] = {
     ),
     DownNode: _on_node(
         lambda to, a, call: to.slurm.down(call.marks),
-        reads=lambda a, scene: scene.down(a.node),
+        reads=lambda a, affected: affected.down(a.node),
         groups_by=lambda a: (),
         breaks=Breaks.NODE,
         about=_case,
@@ -380,7 +380,7 @@ EFFECTS: Mapping[type[Action], Row] = {
     SetGate: _in_slurm(lambda to, a, call: to.slurm.set_gate(a.partition, open=a.open)),
     WritePartitions: _in_slurm(
         lambda to, a, call: to.slurm.write_partitions(a.text),
-        touches=lambda a, scene: None,
+        touches=lambda a, affected: None,
         about=lambda a: {"bytes": len(a.text)},
     ),
     ReserveNodes: _in_slurm(
@@ -446,7 +446,7 @@ EFFECTS: Mapping[type[Action], Row] = {
     LaunchInstance: _of_machine(
         lambda to, a, call: to.machines.launch(a.slot, a.token),
         nodes=lambda a: frozenset({a.slot.node}),
-        reads=lambda a, scene: Subject(nodes=frozenset({a.slot.node})),
+        reads=lambda a, affected: Subject(nodes=frozenset({a.slot.node})),
         about=lambda a: {"node": a.slot.node, "case": a.case},
     ),
     TerminateInstance: _of_machine(lambda to, a, call: to.machines.terminate(a.instance)),

@@ -15,7 +15,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Memory
 from steward.model.observed import Observed, Subject
 from steward.ports import Clock, PortError, StorePort
-from steward.workflows.effects import Scene, row_of
+from steward.workflows.effects import Affected, row_of
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ def _about(action: Action) -> dict[str, Any]:
 
 def subject_of(actions: Iterable[Action], seen: Observed) -> Subject:
     """Return the records that must still be as the plan saw them when these actions are done."""
-    scene = Scene(seen)
-    found = [row_of(action).reads(action, scene) for action in actions]
+    affected = Affected(seen)
+    found = [row_of(action).reads(action, affected) for action in actions]
     return Subject(
         nodes=frozenset().union(*(one.nodes for one in found)), jobs=frozenset().union(*(one.jobs for one in found))
     )
@@ -59,10 +59,10 @@ def subjects_of_events(events: Iterable[Event]) -> Subject:
 
 def touched_by(actions: Iterable[Action], seen: Observed) -> Subject | None:
     """Return the records that these actions change; None if that is unknown."""
-    scene = Scene(seen)
+    affected = Affected(seen)
     nodes, jobs = set[NodeName](), set[JobId]()
     for action in actions:
-        one = row_of(action).touched(action, scene)
+        one = row_of(action).touched(action, affected)
         if one is None:
             return None
         nodes |= one.nodes

@@ -22,7 +22,7 @@ from steward.model.agent_action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.why import Why
-from steward.ports import Permanent, Stale
+from steward.ports import Permanent
 from tests.fakes.hub_bench import a_hub, hello
 from tests.fakes.until import comes_true
 
@@ -81,15 +81,6 @@ def test_a_config_of_thousands_of_instances_travels_in_parts() -> None:
             await bench.until_connected()
             bench.hub.order(an_order(config=config))
             assert (await heard(channel)).resource_config == config
-
-    asyncio.run(story())
-
-
-def test_without_its_agent_the_order_is_stale() -> None:
-    async def story() -> None:
-        async with a_hub() as bench:
-            with pytest.raises(Stale, match="n1"):
-                bench.hub.order(an_order())
 
     asyncio.run(story())
 

@@ -43,7 +43,7 @@ def test_an_unknown_key_in_a_group_is_named_with_the_groups_number() -> None:
 
 
 def test_a_number_out_of_range_is_named_with_its_range() -> None:
-    assert "repair.settle_s = -1: use a number from 0 to 60" in refusal("[repair]\nsettle_s = -1")
+    assert "repair.settle_s = -1: use a number from 0 to 20" in refusal("[repair]\nsettle_s = -1")
 
 
 @pytest.mark.parametrize("value", ['"5"', "true", "5.5", "[5]"])

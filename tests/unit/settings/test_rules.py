@@ -16,7 +16,6 @@ IMPOSSIBLE = [
     ("api.tls_key", '[api]\ntls_key="/etc/steward/key.pem"'),
     ("health.bad_samples", "[health]\nbad_samples=4"),
     ("resume.ask_deadline_s", "[resume]\nask_deadline_s=5"),
-    ("repair.suspect_deadline_s", "[repair]\nsuspect_deadline_s=3"),
     ("repair.breaker_percent", "[repair]\nbreaker_percent=1"),
     ("repair.breaker_min", "[repair]\nconcurrent_min=3"),
     ("agent.hold_head_absent_s", "[agent]\nhold_head_absent_s=1"),

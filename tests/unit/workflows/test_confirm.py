@@ -14,7 +14,7 @@ from steward.model.node import Node, NodeBase
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan
 from steward.model.why import Why
-from steward.workflows.confirm import ROUNDS, Confirmed, decide
+from steward.workflows.confirm import ROUNDS, Confirmed, plan_confirmed
 
 WHY = Why(rule="test", text="a test wants it", evidence=("e",))
 N = [NodeName(f"n{i}") for i in range(9)]
@@ -74,7 +74,7 @@ def same(plan: Plan) -> Plan:
 
 
 def decided(world: World) -> tuple[Action, ...]:
-    return decide(idle_ones, same, SEEN, world).result.actions
+    return plan_confirmed(idle_ones, same, SEEN, world).result.actions
 
 
 def test_what_is_as_it_was_planned_on_is_decided_once() -> None:
@@ -103,14 +103,14 @@ def test_a_world_that_differs_in_every_round_is_read_as_a_whole() -> None:
 def test_an_old_picture_is_not_confirmed() -> None:
     world = World()
     seen = replace(SEEN, slurm=Freshness.OLD)
-    assert decide(idle_ones, same, seen, world).result.actions == ()
+    assert plan_confirmed(idle_ones, same, seen, world).result.actions == ()
     assert world.asked == []
 
 
 def test_a_look_at_a_node_needs_no_confirmation() -> None:
     world = World()
     probe = ProbeNode(key=Key("probe:n0"), why=WHY, node=N[0])
-    decide(lambda seen: a_plan(probe), same, SEEN, world)
+    plan_confirmed(lambda seen: a_plan(probe), same, SEEN, world)
     assert world.asked == []
 
 
@@ -121,7 +121,7 @@ def test_nothing_is_told_of_a_node_that_is_another_one_by_now() -> None:
         return a_plan(events=(event,) if is_idle else ())
 
     world = World(truth={N[0]: node(N[0], NodeBase.DOWN)})
-    assert decide(tell_of_idle, same, SEEN, world).result.events == ()
+    assert plan_confirmed(tell_of_idle, same, SEEN, world).result.events == ()
     assert world.asked == [{N[0]}]
 
 
@@ -137,7 +137,7 @@ def test_what_a_plan_asks_of_slurm_is_answered_before_it_counts() -> None:
         asked.extend(questions)
         return replace(seen, fits={question: told})
 
-    decided = decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask)
+    decided = plan_confirmed(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask)
     assert decided.result.actions == (drain(N[1]),)
     assert decided.seen.fits == {question: told}
     assert asked == [question]
@@ -150,4 +150,6 @@ def test_a_plan_that_asks_on_and_on_counts_at_last() -> None:
     def ask(seen: Observed, questions: Sequence[Question]) -> Observed:
         return replace(seen, fits={**seen.fits, **dict.fromkeys(questions, UNKNOWN)})
 
-    assert decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask).result.actions == (drain(N[0]),)
+    assert plan_confirmed(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask).result.actions == (
+        drain(N[0]),
+    )

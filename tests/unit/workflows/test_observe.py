@@ -3,7 +3,7 @@ it, all else is as the last sweep showed it."""
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -26,6 +26,7 @@ from tests.builders.picture import a_cluster
 from tests.builders.quota import a_quota
 from tests.fakes.applier import an_ask
 from tests.fakes.clock import FakeClock
+from tests.fakes.eyes import AtOnce
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S, until
@@ -44,13 +45,6 @@ class SlowSlurm(FakeSlurm):
         if self.hangs:
             self.comes_back.wait(FACT_S)
         return super().nodes(only)
-
-
-class Inline:
-    """Workers that carry out a call before `submit` returns."""
-
-    def submit(self, call: Callable[[], None]) -> None:
-        call()
 
 
 QUICK = Patience(close=0.0, usual=1.0, asked=0.1)
@@ -193,7 +187,7 @@ def test_a_late_read_from_before_our_own_action_is_not_used() -> None:
 
 def test_new_instances_ring_and_the_same_ones_do_not() -> None:
     clock = FakeClock()
-    bench = Bench(patience=Patience(close=0.0, provider_busy=1.0), clock=clock, workers=Inline())
+    bench = Bench(patience=Patience(close=0.0, provider_busy=1.0), clock=clock, workers=AtOnce())
     bench.look(busy=True)
     assert bench.bell.is_rung
     bench.bell.wait(0.0)
@@ -235,7 +229,7 @@ def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interes
 @pytest.mark.parametrize("memory", [MARKED, WITH_QUOTAS], ids=["marked", "quotas"])
 def test_where_only_a_mark_stands_or_teams_have_quotas_partitions_are_read_once_a_minute(memory: Memory) -> None:
     clock = FakeClock(10_000.0)
-    bench = Bench(clock=clock, workers=Inline())
+    bench = Bench(clock=clock, workers=AtOnce())
     read = [bench.look(memory=memory).partitions_at]
     for pause in (30.0, 31.0):
         clock.at += pause
@@ -245,7 +239,7 @@ def test_where_only_a_mark_stands_or_teams_have_quotas_partitions_are_read_once_
 
 def test_what_goes_by_the_clock_alone_is_not_read_in_the_first_second_of_a_recovery() -> None:
     clock = FakeClock(10_000.0)
-    bench = Bench(clock=clock, workers=Inline())
+    bench = Bench(clock=clock, workers=AtOnce())
     bench.look(memory=GATED)
     clock.at += 100.0
     ask = an_ask()

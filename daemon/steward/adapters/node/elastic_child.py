@@ -202,7 +202,7 @@ def environ_of(pid: int) -> dict[str, str]:
 
 
 def submit(script: int, run_id: JobId, asked: Mapping[str, str]) -> None:
-    """Submit the replica job, unless a job with that comment exists."""
+    """Submit the replica job, unless a job with the same comment (its run and token) exists."""
     theirs = environ_of(script)
     env = replica_env(theirs, run_id, asked)
     os.environ.clear()

@@ -77,11 +77,9 @@ class SlurmAccounting:
         conf: str = "",
         jobs: Callable[[Collection[JobId]], Mapping[JobId, Job]],
         timeout_s: float = 10.0,
-        now: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=MAX_BYTES)
-        self._jobs, self._now, self._sleep = jobs, now, sleep
+        self._jobs = jobs
         self._lock = threading.Lock()
         self._tables: tuple[float, Tables] | None = None
         """When slurmdbd's tables were read, and the tables; None after an edit."""
@@ -100,8 +98,8 @@ class SlurmAccounting:
         can = text.capabilities(config, version)
         if config.get("AccountingStorageType", "") != "accounting_storage/slurmdbd":
             trouble = "Slurm has no accounting: AccountingStorageType=accounting_storage/slurmdbd is not in slurm.conf"
-            return Accounting(at=self._now(), cluster=cluster, reachable=False, trouble=trouble, can=can)
-        at = self._now()
+            return Accounting(at=time.time(), cluster=cluster, reachable=False, trouble=trouble, can=can)
+        at = time.time()
         in_force = text.qos_in_force(self._commands.read("scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos"))
         tables, trouble = self._read_tables(cluster)
         known = tables is not None
@@ -247,7 +245,7 @@ class SlurmAccounting:
     def _edit(self, *words: str) -> bool:
         """Make one change, not more than ten a second. Return False if there was nothing to change."""
         with self._lock:
-            self._sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - self._now())))
+            time.sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - time.time())))
             try:
                 done = self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
             except Failed as failed:
@@ -256,7 +254,7 @@ class SlurmAccounting:
                     raise
                 return False
             finally:
-                self._last_edit, self._tables = self._now(), None
+                self._last_edit, self._tables = time.time(), None
         _check_default_qos(words, done)
         return True
 
@@ -269,9 +267,9 @@ class SlurmAccounting:
     def _read_tables(self, cluster: str) -> tuple[Tables | None, str]:
         """Return slurmdbd's tables, at most 10 s old; if slurmdbd does not answer, older ones and the trouble."""
         known = self._tables
-        if known is not None and self._now() - known[0] < _TABLES_S:
+        if known is not None and time.time() - known[0] < _TABLES_S:
             return known[1], ""
-        began = self._now()
+        began = time.time()
         try:
             read = self._with_uids(Tables.read(self._sacctmgr, cluster))
         except Retryable as error:
@@ -292,10 +290,10 @@ class SlurmAccounting:
     def _settings(self) -> Mapping[str, str]:
         """Return `scontrol show config`, at most a minute old."""
         known = self._config
-        if known is not None and self._now() - known[0] < _CONFIG_S:
+        if known is not None and time.time() - known[0] < _CONFIG_S:
             return known[1]
         found = settings_in(self._commands.read("scontrol", "show", "config"))
-        self._config = (self._now(), found)
+        self._config = (time.time(), found)
         return found
 
 

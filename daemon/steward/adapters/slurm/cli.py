@@ -307,7 +307,7 @@ class CommandLineSlurm:
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         """Make the reservation, or change it if it exists: Slurm then frees and takes the nodes that differ."""
         wanted = sorted(set(nodes))
-        there = self.reservations().get(reservations.kept(name))
+        there = self.reservations().get(reservations.checked_keep_name(name))
         if there is None:
             self._commands.write("create", *reservations.keep_words(name, wanted, seconds, _own_user()))
         else:
@@ -327,10 +327,10 @@ class CommandLineSlurm:
 
     def free_nodes(self, name: str) -> None:
         with contextlib.suppress(Stale):
-            self._commands.write("delete", f"reservation={reservations.kept(name)}")
+            self._commands.write("delete", f"reservation={reservations.checked_keep_name(name)}")
 
     def release(self, name: str) -> None:
-        reservations.own_reservation(name)
+        reservations.checked_deep_name(name)
         if any(job.partition == name and not job.is_over for job in self.jobs().values()):
             self._commands.run("scancel", f"--partition={name}")
         for kind in ("partitionname", "reservation"):

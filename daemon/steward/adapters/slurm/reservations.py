@@ -64,7 +64,7 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def own_reservation(name: str) -> str:
+def checked_deep_name(name: str) -> str:
     """Return the name of a deep check's reservation.
 
     Raises Permanent for a name that is not ours to make or release.
@@ -75,7 +75,7 @@ def own_reservation(name: str) -> str:
     return name
 
 
-def kept(name: str) -> str:
+def checked_keep_name(name: str) -> str:
     """Return the name of a reservation of kept nodes or hot spares. Raises Permanent for any other name."""
     prefix = next((each for each in (KEEP_PREFIX, HOT_PREFIX) if name.startswith(each)), "")
     tail = name.removeprefix(prefix)
@@ -88,12 +88,12 @@ def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) 
     """Return the words after `scontrol create` for kept nodes."""
     # without `overlap` nodes of another reservation are refused; with `flex` Slurm's test of whether a job fits sees
     # these nodes beside all others (`fits.py`)
-    return _reservation_words(kept(name), nodes, seconds, user, "ignore_jobs,flex")
+    return _reservation_words(checked_keep_name(name), nodes, seconds, user, "ignore_jobs,flex")
 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
     """Return the words after `scontrol create` for a deep check."""
-    return _reservation_words(own_reservation(name), nodes, seconds, user, "ignore_jobs,overlap")
+    return _reservation_words(checked_deep_name(name), nodes, seconds, user, "ignore_jobs,overlap")
 
 
 def _reservation_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
@@ -110,7 +110,11 @@ def _reservation_words(name: str, nodes: Sequence[NodeName], seconds: float, use
 
 def change_words(name: str, nodes: Sequence[NodeName], seconds: float) -> tuple[str, ...]:
     """Return the words after `scontrol update`: these nodes, for `seconds` from now."""
-    return (f"reservation={kept(name)}", f"nodes={node_list(nodes)}", f"endtime=now+{_minutes(seconds)}minutes")
+    return (
+        f"reservation={checked_keep_name(name)}",
+        f"nodes={node_list(nodes)}",
+        f"endtime=now+{_minutes(seconds)}minutes",
+    )
 
 
 def _minutes(seconds: float) -> int:
@@ -120,7 +124,7 @@ def _minutes(seconds: float) -> int:
 
 def partition_words(name: str, nodes: Sequence[NodeName]) -> tuple[str, ...]:
     """Return the words after `scontrol create` for a partition of this deep check alone, whatever gates are closed."""
-    return (f"partitionname={own_reservation(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
+    return (f"partitionname={checked_deep_name(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
 
 
 def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: str) -> tuple[str, ...]:
@@ -129,7 +133,7 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
         *(
             "sbatch",
             "--parsable",
-            f"--job-name={own_reservation(name)}",
+            f"--job-name={checked_deep_name(name)}",
             f"--partition={name}",
             f"--reservation={name}",
         ),

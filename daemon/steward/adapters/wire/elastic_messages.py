@@ -58,6 +58,5 @@ def elastic_word_frame(word: ElasticWord) -> Frame:
 
 def elastic_word_of(frame: Frame, node: NodeName, now: float) -> ElasticWord:
     """Return the state of a run in the frame, as `node` reports it. Raises Malformed."""
-    timings = _TIMINGS.read(frame.get("timings", {}))
-    took = timings
+    took = _TIMINGS.read(frame.get("timings", {}))
     return _WORD.read(frame, node=node, at=now, saved_s=took.saved_s, up_s=took.up_s, again_s=took.again_s)

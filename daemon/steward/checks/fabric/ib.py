@@ -10,6 +10,7 @@ from steward.model.probe import Raw, ReadTree
 ACTIVE = 4
 LINK_UP = 5
 EFA_DRIVER = "efa"
+_SHOWN = 8
 
 _CLASS = "/sys/class/infiniband"
 _LINKS = ReadTree(
@@ -109,11 +110,11 @@ def uevent(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def first_names(things: Iterable[str], most: int = 8) -> str:
-    """Return the first `most` names for a message, and how many more there are."""
+def first_names(things: Iterable[str]) -> str:
+    """Return the first names for a message, and how many more there are."""
     listed = sorted(things)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more
 
 
 def _number(text: str) -> int | None:

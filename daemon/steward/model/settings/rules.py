@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from steward.model import event_kinds
 from steward.model.node_names import expand_nodes
 from steward.model.notify import ChannelKind
-from steward.model.repair_policy import WITNESS_FRESH_S
 from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.setting_types import ProviderKind, split_host_port
 from steward.model.settings.errors import Problem
@@ -73,15 +72,6 @@ def _deadline(settings: Settings) -> Iterator[Problem]:
     if resume.ask_deadline_s <= needed:
         remedy = f"more than {needed:g} (resume.detect_s and the checks), or no failure is ever explained"
         yield Problem.of("resume.ask_deadline_s", resume.ask_deadline_s, remedy)
-
-
-def _suspicion(settings: Settings) -> Iterator[Problem]:
-    """Check that a suspicion outlives its confirmation; otherwise no node would ever count as lost."""
-    repair = settings.repair
-    needed = repair.settle_s + WITNESS_FRESH_S
-    if repair.suspect_deadline_s <= needed:
-        remedy = f"more than {needed:g} (repair.settle_s and a second look), or no loss can be confirmed in time"
-        yield Problem.of("repair.suspect_deadline_s", repair.suspect_deadline_s, remedy)
 
 
 def _breaker(settings: Settings) -> Iterator[Problem]:
@@ -204,7 +194,6 @@ _RULES: tuple[Rule, ...] = (
     plain_http,
     _samples,
     _deadline,
-    _suspicion,
     _breaker,
     _hold,
     _group_names,

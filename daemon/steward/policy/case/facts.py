@@ -6,6 +6,7 @@ from dataclasses import replace
 from steward.model.case import CaseStep, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
+from steward.model.repair_policy import SUSPECT_S
 from steward.policy.case.marks import note_gone
 from steward.policy.case.scene import CaseScene
 from steward.policy.case.spares import is_spoilt, needs_spare
@@ -314,9 +315,8 @@ def _is_broken(scene: CaseScene) -> bool:
 
 def _died(scene: CaseScene) -> bool:
     verdict = standing(scene.server, scene.draft)
-    patience = scene.draft.want.repair.suspect_deadline_s
     since = verdict.since if verdict.since is not None else scene.draft.now
-    return verdict.standing is Standing.LOST and scene.draft.now >= since + patience
+    return verdict.standing is Standing.LOST and scene.draft.now >= since + SUSPECT_S
 
 
 def _tries_left(scene: CaseScene) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from steward.model.case import CaseStep
-from steward.model.repair_policy import RepairPolicy
+from steward.model.repair_policy import SUSPECT_S, RepairPolicy
 from steward.policy.state_machine import Table
 
 
@@ -111,7 +111,7 @@ _ROWS: dict[tuple[CaseStep, CaseFact], CaseStep] = {
 CASE_TABLE = Table(_ROWS)
 
 _DEADLINES: dict[CaseStep, Callable[[RepairPolicy], float]] = {
-    CaseStep.SUSPECT: lambda rules: rules.suspect_deadline_s,
+    CaseStep.SUSPECT: lambda rules: SUSPECT_S,
     CaseStep.DRAIN: lambda rules: rules.drain_deadline_s,
     CaseStep.RELEASE: lambda rules: rules.release_deadline_s,
     CaseStep.MEND: lambda rules: rules.budgets.reset_timeout_s,

@@ -118,7 +118,7 @@ class Decider:
     def decide(self, waiting: Iterable[Unit], kept: Iterable[Unit] = ()) -> None:
         """Rule on all waiting units: grant own quotas, then lend, then evict jobs for units that still wait.
 
-        The units `kept`, for which nodes are kept, get their requests before all others.
+        The units in `kept`, for whose jobs nodes are reserved, are served before all others.
         """
         for unit in kept:
             self._grant_first(unit)

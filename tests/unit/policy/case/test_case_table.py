@@ -16,7 +16,6 @@ from tests.builders.picture import a_cluster, n
 
 PAGE = Path(__file__).parents[4] / "docs" / "case.md"
 SHORT = {
-    "suspect_deadline_s": 30.0,
     "drain_deadline_s": 30.0,
     "release_deadline_h": 30.0 / 3600,
     "launch_timeout_s": 30.0,

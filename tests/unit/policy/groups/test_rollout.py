@@ -8,9 +8,7 @@ import pytest
 from steward.model.action import LookAtAlarms
 from steward.model.group import (
     BatchSize,
-    Group,
     GroupStatus,
-    Rollout,
     RolloutState,
     Version,
 )
@@ -23,7 +21,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.incidents import AGENTS
 from steward.policy.groups.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
 from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster
-from tests.builders.orders import a_software_update, after, deletion, with_rules
+from tests.builders.orders import a_software_update, after, deletion, group, rollout, with_rules
 from tests.builders.picture import T0, names
 
 IMAGE = "ami-0123456789abcdef0"
@@ -44,16 +42,6 @@ def moved(picture: ApiPicture) -> tuple[ApiPicture, Plan]:
 
 def then(picture: ApiPicture, after_s: float = 1.0) -> ApiPicture:
     return moved(picture)[0].see(at=picture.seen.at + after_s)
-
-
-def group(picture: ApiPicture) -> Group:
-    return picture.memory.groups["workers"]
-
-
-def rollout(picture: ApiPicture) -> Rollout:
-    found = group(picture).rollout
-    assert found is not None
-    return found
 
 
 def renewed(picture: ApiPicture) -> set[str]:

@@ -4,26 +4,16 @@ from typing import Any
 
 import pytest
 
-from steward.model.group import BatchSize, ClusterStatus, Group, GroupStatus, Rollout, RolloutState, Version
+from steward.model.group import BatchSize, ClusterStatus, GroupStatus, RolloutState, Version
 from steward.model.order import RefusalKind
 from tests.builders.api_cluster import ApiPicture, a_group, an_api_cluster
-from tests.builders.orders import a_software_update, after, carried, refused
+from tests.builders.orders import a_software_update, after, carried, group, refused, rollout
 
 IMAGE = "ami-0123456789abcdef0"
 
 
 def an_update_of(**fields: Any) -> ApiPicture:
     return after(a_software_update(**{"groups": (("workers", ""),), "image": IMAGE, **fields}), an_api_cluster())
-
-
-def group(picture: ApiPicture) -> Group:
-    return picture.memory.groups["workers"]
-
-
-def rollout(picture: ApiPicture) -> Rollout:
-    found = group(picture).rollout
-    assert found is not None
-    return found
 
 
 def test_the_order_wishes_for_a_version_of_its_own_and_the_group_is_updating() -> None:

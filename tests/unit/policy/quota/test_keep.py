@@ -13,6 +13,7 @@ from steward.workflows.attention import is_busy
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK, a_picture, a_quota, tres
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
+from tests.builders.want import but
 
 
 def caps(picture: Picture, name: str) -> int | None:
@@ -187,6 +188,21 @@ def test_a_higher_class_of_the_same_team_goes_before() -> None:
     picture, actions = done(waits(settled(site), 3, "a", 4, comment="x priority-class=high"))
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [1]
     assert picture.memory.quota_jobs[JobId(1)].evictions[-1].cause.value == "in_team"
+
+
+@pytest.mark.parametrize(("below", "evicted"), [(None, set()), (10, set()), (50, {2})])
+def test_a_borrower_of_a_low_class_goes_for_a_higher_class_of_another_team_where_the_site_says_so(
+    below: int | None, evicted: set[int]
+) -> None:
+    scheduler = SchedulerConfig(classes=(PriorityClass(name="high", weight=90), PriorityClass(name="low", weight=10)))
+    site = a_site(LISTS, own("a", 4), own("b", 4), own("c", 4), machines=3)
+    site = replace(site, memory=replace(site.memory, scheduler=scheduler))
+    site = replace(site, want=replace(site.want, quota=but(site.want.quota, borrow_priority=below)))
+    site = runs(runs(site, 1, "a", 4, on="n1"), 2, "a", 4, "b", on="n2", comment="priority-class=low")
+    site = runs(site, 3, "b", 4, on="n3", comment="priority-class=high")
+    picture, _ = done(waits(settled(site), 4, "b", 4, comment="priority-class=high"))
+    chosen = {id: job.evictions[-1].cause.value for id, job in picture.memory.quota_jobs.items() if job.evictions}
+    assert chosen == dict.fromkeys(evicted, "priority")
 
 
 def test_a_priority_class_that_the_site_does_not_have_is_told_once_for_each_user() -> None:
