@@ -21,7 +21,13 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "health.md").read_text()
 
 def test_its_settings_are_right() -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert [one.name for one in parse(block, source="health.md", env={}).notify] == ["ops", "pager", "mail", "own"]
+    group = '[[groups]]\nname = "gpu"\nnodes = "gpu[1-8]"\nprovider = "static"\n'
+    assert [one.name for one in parse(block + group, source="health.md", env={}).notify] == [
+        "ops",
+        "pager",
+        "mail",
+        "own",
+    ]
 
 
 def test_its_template_is_right_and_it_names_every_field() -> None:

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class Whole(click.IntRange):
+class IntegerInRange(click.IntRange):
     """An integer within a range, called so in errors and help."""
 
     name = "integer"

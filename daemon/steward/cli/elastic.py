@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from steward.cli.context import Context, Whole, print_json, with_context, with_json
+from steward.cli.context import Context, IntegerInRange, print_json, with_context, with_json
 from steward.cli.show import line, listed, table, when
 from steward.client import HeadError, Json
 
@@ -25,7 +25,7 @@ def list_runs(context: Context) -> None:
 
 
 @elastic.command()
-@click.argument("run", type=Whole(min=1))
+@click.argument("run", type=IntegerInRange(min=1))
 @with_json
 def show(context: Context, run: int) -> None:
     """Show one run: its sizes over time, and what it waits for."""
@@ -64,8 +64,8 @@ def _again(one: Json) -> str:
 
 
 @elastic.command()
-@click.argument("run", type=Whole(min=1))
-@click.argument("nodes", type=Whole(min=0), metavar="NODES")
+@click.argument("run", type=IntegerInRange(min=1))
+@click.argument("nodes", type=IntegerInRange(min=0), metavar="NODES")
 @with_context
 def resize(context: Context, run: int, nodes: int) -> None:
     """Limit RUN to NODES nodes; 0: any of its sizes."""
@@ -74,7 +74,7 @@ def resize(context: Context, run: int, nodes: int) -> None:
 
 
 @elastic.command()
-@click.argument("run", type=Whole(min=1))
+@click.argument("run", type=IntegerInRange(min=1))
 @click.option("--off", is_flag=True, help="Let the run grow again.")
 @with_context
 def pause(context: Context, run: int, off: bool) -> None:

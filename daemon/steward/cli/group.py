@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import click
 
 from steward.cli.capacity import ProgressView, find_cluster, follow, need_cluster, need_group, specification
-from steward.cli.context import Context, Whole, print_json, with_json
+from steward.cli.context import Context, IntegerInRange, print_json, with_json
 from steward.cli.show import line, table
 from steward.client import Client, Json
 
@@ -36,11 +36,11 @@ def list_groups(context: Context) -> None:
 
 @group.command()
 @click.argument("name")
-@click.argument("count", type=Whole(0))
+@click.argument("count", type=IntegerInRange(0))
 @click.option(
     "--min",
     "minimum",
-    type=Whole(0),
+    type=IntegerInRange(0),
     default=None,
     help="Keep the partition closed until this many are in service.",
 )

@@ -16,7 +16,7 @@ import click
 
 from steward.adapters.process import run
 from steward.adapters.settings_path import settings_path
-from steward.cli.context import Context, Whole, with_context
+from steward.cli.context import Context, IntegerInRange, with_context
 from steward.cli.settings_option import read_settings
 from steward.cli.show import line
 from steward.client import Client, HeadError
@@ -60,7 +60,7 @@ def _hosts(_context: click.Context, _option: click.Parameter, text: str | None) 
 def _reached(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say how hosts are reached."""
     options = (
-        click.option("--at-once", type=Whole(1, 64), default=8, show_default=True, help="Hosts at a time."),
+        click.option("--at-once", type=IntegerInRange(1, 64), default=8, show_default=True, help="Hosts at a time."),
         click.option("--ssh", default="ssh", show_default=True, help="How a host is reached: 'ssh -l admin -J jump'."),
         click.option("--sudo", is_flag=True, help="Become root there by `sudo -n`."),
     )

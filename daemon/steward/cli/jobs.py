@@ -2,7 +2,7 @@
 
 import click
 
-from steward.cli.context import Context, Whole, with_json
+from steward.cli.context import Context, IntegerInRange, with_json
 from steward.cli.show import listed, span, when
 from steward.client import Json
 from steward.model.job import JobState
@@ -57,7 +57,7 @@ def _last_decision(job: Json) -> str:
 
 
 @jobs.command()
-@click.argument("job", type=Whole(min=1))
+@click.argument("job", type=IntegerInRange(min=1))
 @with_json
 def history(context: Context, job: int) -> None:
     """Show every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""

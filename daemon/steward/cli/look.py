@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import Context, Whole, age, print_json, standstill_line, with_json
+from steward.cli.context import Context, IntegerInRange, age, print_json, standstill_line, with_json
 from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
@@ -157,7 +157,9 @@ def cases(context: Context, closed: bool) -> None:
 @click.command()
 @with_json
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new events until interrupted.")
-@click.option("-n", "--lines", type=Whole(1, 5000), default=50, show_default=True, help="How many past events to show.")
+@click.option(
+    "-n", "--lines", type=IntegerInRange(1, 5000), default=50, show_default=True, help="How many past events to show."
+)
 @click.option("--node", default="", help="Only events of this node.")
 @click.option("--job", default="", metavar="JOB", help="Only events of this job (17, or 17_1 of an array).")
 @click.option("--since", metavar="AGE", callback=age, default=None, help="Only the last 30m, 12h, 7d.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import DAY_S, Context, Whole, age, print_json, with_json
+from steward.cli.context import DAY_S, Context, IntegerInRange, age, print_json, with_json
 from steward.cli.elastic import size_table
 from steward.cli.show import line, table, when
 from steward.model.node_names import fold
@@ -18,7 +18,7 @@ _UNKNOWN = "?"
 
 
 @click.command()
-@click.argument("job", type=Whole(min=1), required=False)
+@click.argument("job", type=IntegerInRange(min=1), required=False)
 @click.option("--since", metavar="AGE", callback=age, default=None, help="The last 30m, 12h, 7d; without JOB: 7d.")
 @click.option("--month", default="", metavar="YYYY-MM", help="A whole month (UTC) instead.")
 @click.option("--user", default="", help="Only jobs of this user (name or number).")
