@@ -18,9 +18,10 @@ from steward_bed.bed import Backend, Bed, BedSpec
 from steward_bed.docker import DockerBed
 from steward_bed.local import LocalBed
 from tests.e2e.groups_bed import give_access
-from tests.e2e.quota_bed import HARDWARE, SETTINGS, SLURM_CONF, QuotaStory
+from tests.e2e.quota_bed import HARDWARE, SETTINGS, QuotaStory, slurm_conf
 
 GOAL_S = 3.0
+ROUND_S = 3
 SOON_S = 60.0
 
 
@@ -40,7 +41,7 @@ def main() -> int:
         slurm=asked.slurm,
         accounting=True,
         hardware=HARDWARE,
-        slurm_conf=SLURM_CONF,
+        slurm_conf=slurm_conf(ROUND_S),
         settings=settings,
     )
     bed: Bed = LocalBed(spec) if spec.backend is Backend.LOCAL else DockerBed(spec)
