@@ -15,9 +15,10 @@ from typing import Any
 from steward_bed.bed import Backend, Bed, BedSpec
 from tests.bench.recovery import add_bed, new_dir, with_bed
 from tests.e2e.groups_bed import give_access
-from tests.e2e.quota_bed import HARDWARE, SETTINGS, SLURM_CONF, QuotaStory
+from tests.e2e.quota_bed import HARDWARE, SETTINGS, QuotaStory, slurm_conf
 
 GOAL_S = 3.0
+ROUND_S = 3
 SOON_S = 60.0
 
 
@@ -37,7 +38,7 @@ def main() -> int:
         slurm=asked.slurm,
         accounting=True,
         hardware=HARDWARE,
-        slurm_conf=SLURM_CONF,
+        slurm_conf=slurm_conf(ROUND_S),
         settings=settings,
     )
     row = with_bed(spec, lambda bed: measure(bed, asked.times))

@@ -19,9 +19,15 @@ from tests.e2e.story import Story
 TYPE = "ml.g6.12xlarge"
 HARDWARE = f"CPUs=48 RealMemory=196608 Gres=gpu:l4:4 Feature={TYPE}"
 ROUND_S, KILL_WAIT_S, GRACE_S, SWEEP_S = 1, 2, 1, 5.0
-SLURM_CONF = (
-    f"SchedulerParameters=bf_interval={ROUND_S},sched_interval={ROUND_S},batch_sched_delay=0\nKillWait={KILL_WAIT_S}"
-)
+
+
+def slurm_conf(round_s: int) -> str:
+    """A Slurm whose schedulers look that often."""
+    parameters = f"bf_interval={round_s},sched_interval={round_s},batch_sched_delay=0"
+    return f"SchedulerParameters={parameters}\nKillWait={KILL_WAIT_S}"
+
+
+SLURM_CONF = slurm_conf(ROUND_S)
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "quota": {"grace_s": float(GRACE_S), "patience_s": 5.0},
     "checks.memory": {"mode": "off"},

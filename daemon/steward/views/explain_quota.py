@@ -293,8 +293,8 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
     places = turn.room.places if turn.room.knows_nodes and unit.options else None
     if places is not None and (new := places.awaits_look.get(unit.id)) is not None:
         return (
-            f"job {new}, which came later, may start on what is free now, and Slurm has not looked at it yet: no job "
-            "is evicted for this one until it has"
+            f"job {new} may start on nodes that it needs, and Slurm has not looked at that job yet: no job is evicted "
+            "for this one until it has"
         )
     wish = places.wish(unit, unit.options[0]) if places is not None else None
     return _PROMISED if places is not None and wish is not None and places.had_room_at_first(wish) else _NO_NODES

@@ -248,11 +248,17 @@ class Decider:
         if not found:
             return found
         nodes = self._room.places.nodes_with_room(wish) if wish is not None else None
-        is_taken = wish is not None and self._room.places.may_be_taken(wish, unit, found)
+        is_taken = wish is not None and self._room.places.may_be_taken(wish, unit, found, self._coming(unit))
         if not is_taken and self._rules.suits(unit.jobs[0], nodes):
             return found
         pick.put_all_back(self._room, found)
         return None
+
+    def _coming(self, unit: Unit) -> Iterator[Job]:
+        """Yield the other jobs that get room in this turn."""
+        for ruling in self.rulings.values():
+            if ruling.may_run and not ruling.hopeless and ruling.unit.id != unit.id:
+                yield from ruling.unit.jobs
 
     def _lend_to_all(self, rest: Sequence[Unit]) -> None:
         """Lend to the units: each time to the next unit of the team with the smallest share."""

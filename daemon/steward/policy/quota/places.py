@@ -201,10 +201,30 @@ class Places:
         nodes = [node for node in wish.nodes if self._suits(wish, node, self._at_first[node])]
         return self._is_met(wish, nodes, self._at_first)
 
-    def may_be_taken(self, wish: Wish, unit: Unit, victims: Iterable[Unit]) -> bool:
-        """Return whether new jobs may start on free resources that a new unit needs beside those of its victims."""
+    def may_be_taken(self, wish: Wish, unit: Unit, victims: Iterable[Unit], coming: Iterable[Job]) -> bool:
+        """Return whether new jobs may start on resources that a new unit needs beside those of its victims.
+
+        `coming` are the jobs that get room in this turn.
+        """
         if (by := self.plans.looked_at(unit.jobs[0])) is None:
             return False
+        new = self._smaller_one(wish, coming) or self._one_that_takes_room(wish, unit, victims)
+        if new is not None:
+            self.awaits_look[unit.id] = new.id
+            self._draft.wake(by)
+        return new is not None
+
+    def _smaller_one(self, wish: Wish, coming: Iterable[Job]) -> Job | None:
+        """Return a new job on fewer nodes that is about to start on nodes of the wish; None if there is none."""
+        # Slurm may put several such jobs together on one of the nodes
+        count = len(wish.parts) or wish.count
+        if count < 2:
+            return None
+        new = (job for job in coming if max(job.node_count, 1) < count and self.plans.looked_at(job) is not None)
+        return next((job for job in new if wish.nodes & self.nodes_for(job)), None)
+
+    def _one_that_takes_room(self, wish: Wish, unit: Unit, victims: Iterable[Unit]) -> Job | None:
+        """Return a new job behind the unit that may start on what is free and that both need; None without one."""
         # Backfill starts a job on nodes of one that comes first if it is over when the others there end. Until it has
         # looked, count a new job on every node that has room for it now.
         over = max((_end(job, self.now) for victim in victims for job in victim.jobs), default=0.0) + _RESOLUTION_S
@@ -217,10 +237,8 @@ class Places:
                 _take_most(new, self._asked_on(new.job, node), free[node], left[node])
             room = [node for node in wish.nodes if self._suits(wish, node, left[node])]
             if not (self._left_by_parts(wish, left) is not None if wish.parts else self._is_met(wish, room, left)):
-                self.awaits_look[unit.id] = new.job.id
-                self._draft.wake(by)
-                return True
-        return False
+                return new.job
+        return None
 
     def _asked_on(self, job: Job, node: NodeName) -> Mapping[Resource, int]:
         """Return what a waiting job asks for on each node of this node's type; empty if it may not run there."""

@@ -7,10 +7,11 @@ import pytest
 
 from steward.model.accounting import Capabilities
 from steward.model.action import SignalJob
+from steward.model.ids import JobId
 from tests.builders.picture import Picture, n
 from tests.builders.quota import WEAK
 from tests.builders.quota_lent import NEW, all_lent, beside_a_new_job, gone_in
-from tests.builders.quota_site import done, waits
+from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 
 
 def behind_a_new_job(can: Capabilities = WEAK, first: dict[str, Any] | None = None, **second: Any) -> Picture:
@@ -74,6 +75,24 @@ def test_nobody_is_evicted_where_a_new_job_may_take_what_is_free_until_backfill_
 
 def test_a_new_job_that_has_no_room_on_what_is_free_takes_nothing() -> None:
     assert gone_in(beside_a_new_job().change_job(9, requested="cpu=2,mem=2G,node=1,gres/gpu=2,gres/gpu:l4=2"), 2) == {2}
+
+
+def two_nodes_beside_a_smaller_job(**smaller: Any) -> Picture:
+    """Team a borrowed half of each node, job by job. Job 8 wants a GPU, job 9 came after it and wants one on each."""
+    site = a_site(replace(WEAK, backfill_s=30.0), own("a", 0), own("b", 4), own("c", 4))
+    for id, node in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2")):
+        site = runs(site, id, "a", 2, "b", node)
+    new = {"priority": 5, "reason": "Resources", "eligible": settled(site).now}
+    site = waits(settled(site), 8, "c", 1, **{**new, **smaller})
+    parts = [waits(site, 9, "b", 1, **new, het_job_id=JobId(9))]
+    return waits(parts[0], 10, "b", 1, **new, het_job_id=JobId(9))
+
+
+def test_nobody_is_evicted_for_a_job_on_several_nodes_until_new_smaller_ones_have_started() -> None:
+    """Seen on 22.05: three of them began together on a node that was freed for a part of it."""
+    assert len(gone_in(two_nodes_beside_a_smaller_job(), 2)) == 1
+    assert len(gone_in(two_nodes_beside_a_smaller_job(eligible=1.0), 2)) == 2
+    assert len(gone_in(two_nodes_beside_a_smaller_job(), 20)) == 2
 
 
 def test_an_owner_waits_for_new_jobs_no_longer_than_one_round_of_backfill_however_many_come() -> None:

@@ -276,8 +276,8 @@ QUOTAS: list[Row] = [
         lambda: ruled(UnitStanding.WAITS),
     ),
     (
-        "but job 9, which came later, may start on what is free now, and Slurm has not looked at it yet: no job is "
-        "evicted for this one until it has (Slurm: Resources).",
+        "but job 9 may start on nodes that it needs, and Slurm has not looked at that job yet: no job is evicted for "
+        "this one until it has (Slurm: Resources).",
         lambda: said(beside_a_new_job(), 8),
         lambda: said(beside_a_new_job(reason="Resources"), 8),
     ),
