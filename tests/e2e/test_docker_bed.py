@@ -157,6 +157,29 @@ def test_with_jobs_in_cgroups_a_job_of_a_dead_node_is_resumed(contained_bed: Bed
     assert story.wait_end(job).state == "COMPLETED"
 
 
+def test_a_node_that_dies_under_a_step_for_which_no_srun_waits_brings_its_job_back(contained_bed: Bed) -> None:
+    """`srun --async` needs a step manager, and that a job has cgroups."""
+    if contained_bed.run(["sinfo", "-V"]).text.split()[-1] < "26.05":
+        pytest.skip("srun --async is of Slurm 26.05")
+    place = Path(tempfile.mkdtemp(dir=contained_bed.shared))
+    place.chmod(0o1777)
+    story = Story(contained_bed, place)
+    text = f"""echo ${{SLURM_RESTART_COUNT:-0}} >>{place}/began
+[ -z "$SLURM_RESTART_COUNT" ] || exit 0
+other=$(scontrol show hostnames $SLURM_JOB_NODELIST | grep -vx $SLURMD_NODENAME)
+srun --async -n1 -w $other sh -c 'echo >{place}/step; exec sleep 600' && echo $other >{place}/other
+until [ -e {place}/dead ]; do sleep 0.2; done
+exit 7
+"""
+    job = story.submit(story.script("async.sh", text), "--auto-resume=1", "--stepmgr", "--no-kill", "-N2", "-n2")
+    story.wait("the step runs and its srun is over", lambda: (place / "step").exists() and story.lines("other"))
+    story.hurt(FaultKind.KILL_NODE, story.lines("other")[0])
+    story.wait("the job has lost it", lambda: story.job(job).fields["NumNodes"] == "1", 60.0)
+    (place / "dead").touch()
+    assert story.wait_end(job, 90.0).state == "COMPLETED"
+    assert story.lines("began") == ["0", "1"]
+
+
 def test_a_bed_that_is_down_left_nothing_behind(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     slurm = request.config.getoption("--slurm")
     spec = BedSpec(dir=tmp_path / "bed", backend=Backend.DOCKER, nodes=1, steward=False, slurm=slurm)

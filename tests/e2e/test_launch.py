@@ -3,6 +3,7 @@ there before its script began."""
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -98,17 +99,34 @@ def test_a_job_whose_task_prolog_fails_on_one_node_goes_on_elsewhere(story: Stor
         goes_on_elsewhere(story, "something failed there before it (its output, a TaskProlog, another plugin)")
 
 
-@pytest.mark.parametrize("hook", ["init", "user_init", "task_init_privileged"])
-def test_a_job_goes_on_elsewhere_where_another_plugin_fails_before_its_script(story: Story, hook: str) -> None:
-    """Slurm calls a job complete, with 0, whose slurmstepd could not begin."""
+@contextmanager
+def broken_plugin(story: Story, hook: str, command: str) -> Iterator[None]:
+    """A plugin of another author fails in this hook where the command does."""
     source, plugin = story.dir / "broken.c", story.dir / "broken.so"
     source.write_text(PLUGIN)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(plugin), str(source)], check=True)
-    script = story.script("plugin.sh", ARMED.format(dir=story.dir))
     conf = story.bed.spec.dir / "etc" / "plugstack.conf"
     before = conf.read_text()
-    conf.write_text(f"{before}\nrequired {plugin} {hook} {script}\n")
+    conf.write_text(f"{before}\nrequired {plugin} {hook} {command}\n")
     try:
-        goes_on_elsewhere(story, "Slurm says" if hook == "init" else "something failed there before it")
+        yield
     finally:
         conf.write_text(before)
+
+
+@pytest.mark.parametrize("hook", ["init", "user_init", "task_init_privileged"])
+def test_a_job_goes_on_elsewhere_where_another_plugin_fails_before_its_script(story: Story, hook: str) -> None:
+    """Slurm calls a job complete, with 0, whose slurmstepd could not begin."""
+    script = story.script("plugin.sh", ARMED.format(dir=story.dir))
+    with broken_plugin(story, hook, str(script)):
+        goes_on_elsewhere(story, "Slurm says" if hook == "init" else "something failed there before it")
+
+
+@pytest.mark.parametrize("hook", ["user_init", "task_init_privileged"])
+def test_a_job_whose_script_begins_nowhere_is_not_run_for_ever(story: Story, hook: str) -> None:
+    """Each run is asked about as what it is, though Slurm tells its number to the script alone."""
+    with broken_plugin(story, hook, "false"):
+        job = submit(story, "--auto-resume=1")
+        story.wait("it is ruled on", lambda: story.job(job).restarts == 1 and "no_evidence" in story.explain(f"{job}"))
+        assert story.job(job).restarts == 1
+        assert story.get(f"/v1/jobs/{job}/history")[-1]["rule"] == "resume.no_evidence"
