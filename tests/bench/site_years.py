@@ -302,7 +302,7 @@ class _Maker:
                 int(start),
                 ended,
             ),
-            *(program.nodes, program.limit_s // 60, tres, ",".join(f"n{node}" for node in nodes), program.name),
+            *(program.nodes, program.limit_s // 60, tres, ",".join(f"n{node}" for node in nodes), "", program.name),
         )
         year.jobs.append((int(min(end, year.end - 1)), SEPARATOR.join(map(str, row))))
 

@@ -35,6 +35,7 @@ def a_run(job: int = 1, state: str = "COMPLETED", start: int = 0, seconds: int |
         "limit_s": 86_400,
         "tres": "cpu=8,node=1",
         "nodelist": "n1",
+        "failed_node": "",
         "name": "train",
     }
     return JobRun(**{**usual, **fields})
@@ -71,7 +72,7 @@ def job_line(run: JobRun) -> str:
     limit = "UNLIMITED" if run.limit_s is None else str(run.limit_s // 60)
     end = "Unknown" if run.end is None else str(run.end)
     fields = (run.job, run.user, run.partition, run.state, run.submit, run.start, end, run.nodes, limit, run.tres)
-    return MARK.join(map(str, (*fields, run.nodelist, run.name)))
+    return MARK.join(map(str, (*fields, run.nodelist, run.failed_node, run.name)))
 
 
 def event_line(event: NodeEvent) -> str:

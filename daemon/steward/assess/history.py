@@ -210,7 +210,7 @@ class History:
     def _kind(self, run: JobRun) -> tuple[str, str]:
         """Return the kind of a run that ended badly, and the node at fault; empty where the data do not tell."""
         if run.state == "NODE_FAIL":
-            return LOST, self._log.node_of(run) or self._went_out(self._down, run, _SAME_TIME_S)
+            return LOST, run.failed_node or self._log.node_of(run) or self._went_out(self._down, run, _SAME_TIME_S)
         node = self._went_out(self._drained_at_launch, run, _LAUNCH_S) if run.seconds <= _LAUNCH_S else ""
         if node or run.state == "BOOT_FAIL" or self._log.is_launch_failure(run):
             return LAUNCH, node

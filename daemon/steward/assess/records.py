@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 JOB_FIELDS = (
     *("JobIDRaw", "User", "Partition", "State", "Submit", "Start", "End", "NNodes", "TimelimitRaw", "AllocTRES"),
-    *("NodeList", "JobName"),
+    *("NodeList", "FailedNode", "JobName"),
 )
-"""What sacct is asked for. The name comes last: it is a user's own text, and may have anything in it."""
+"""What sacct is asked for, as far as it knows it: 22.05 has no FailedNode. The name, any text of a user, comes last."""
 EVENT_FIELDS = ("NodeName", "TimeStart", "TimeEnd", "State", "User", "Reason")
 _SEPARATOR = re.compile(r"\w+(\x1f\d+\x1f|\W)")
 _LATEST = 1 << 33
@@ -39,6 +39,7 @@ class JobRun(NamedTuple):
     limit_s: int | None
     tres: str
     nodelist: str
+    failed_node: str
     name: str
 
     @property
@@ -112,7 +113,7 @@ class Rows:
 def job_runs(rows: Rows) -> Iterator[JobRun]:
     """Yield the runs in an answer of sacct. A job that never started has none."""
     for row in rows:
-        job, user, partition, state, submit, start, end, nodes, limit, tres, nodelist, name = row
+        job, user, partition, state, submit, start, end, nodes, limit, tres, nodelist, failed, name = row
         began = unix_time(start)
         if began is None:
             continue
@@ -130,6 +131,7 @@ def job_runs(rows: Rows) -> Iterator[JobRun]:
             None if minutes is None else 60 * minutes,
             sys.intern(tres),
             sys.intern(nodelist),
+            "" if failed in _NO_NODES else failed,
             sys.intern(name),
         )
 

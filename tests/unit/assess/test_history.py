@@ -19,6 +19,11 @@ def log_line(text: str, at: int) -> str:
     return f"[{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at))}.123] {text}"
 
 
+def test_a_node_failure_names_the_node_that_sacct_names() -> None:
+    (one,) = a_past(a_run(state="NODE_FAIL", nodes=2, nodelist="n[1-2]", failed_node="n2")).setbacks
+    assert one.node == "n2"
+
+
 def test_a_node_failure_names_the_node_that_slurmctlds_log_names_whatever_its_time_zone() -> None:
     run = a_run(7, state="NODE_FAIL", nodes=2, nodelist="n[1-2]")
     told = ("Killing JobId=7 on failed node n2", "requeue job JobId=5_2(7) due to failure of node n2")

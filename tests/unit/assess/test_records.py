@@ -34,10 +34,10 @@ def test_who_cancelled_a_job_is_no_part_of_its_state() -> None:
 
 
 def test_a_field_that_this_slurm_does_not_have_is_empty() -> None:
-    fields = [field for field in JOB_FIELDS if field != "NodeList"]
-    row = job_line(a_run(nodelist="x")).replace(f"{MARK}x{MARK}", MARK)
+    fields = [field for field in JOB_FIELDS if field != "FailedNode"]
+    row = job_line(a_run(failed_node="x")).replace(f"{MARK}x{MARK}", MARK)
     (run,) = job_runs(Rows([MARK.join(fields), row], JOB_FIELDS))
-    assert (run.nodelist, run.name) == ("", "train")
+    assert (run.failed_node, run.name) == ("", "train")
 
 
 def test_a_name_with_lines_of_its_own_forges_no_run() -> None:
