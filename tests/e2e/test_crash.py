@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from steward.model.case import new_case_id
 from steward_bed.faults import FaultKind
 from tests.e2e.story import XID_79, Story, task_script
 
@@ -77,3 +78,14 @@ def test_refused_launches_are_tried_again_and_seen(story: Story) -> None:
     assert story.wait_case("n3", "launch", 5.0, since=began)
     story.hurt(FaultKind.ALLOW_LAUNCH)
     story.wait_case("n3", "closed", 90.0, since=began)
+
+
+def test_a_node_whose_repair_no_head_remembers_is_checked_and_serves_again(story: Story) -> None:
+    """Its store was lost with the head: only the mark in Slurm is left."""
+    lost, began, before = new_case_id(7, time.time() - 60.0), time.time(), story.instance("n4")
+    mark = f"reason=steward:gpu.ecc:replace:{lost}"
+    story.bed.run(["scontrol", "update", "nodename=n4", "state=drain", mark])
+    case = story.wait_case("n4", "closed", 60.0, since=began)
+    assert (case["check"], case["rung"], case["why"]["rule"]) == ("gpu.ecc", "none", "node.lost_case")
+    story.wait("it takes jobs", lambda: story.node_state("n4") == "IDLE")
+    assert story.instance("n4") == before

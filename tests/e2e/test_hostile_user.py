@@ -1,12 +1,18 @@
 """One ordinary user does all that he can to take nodes and jobs away from others, on real Slurm."""
 
+import os
 import shutil
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from steward.adapters import process
+from steward.model.ids import NodeName
 from steward_bed.faults import FaultKind
+from steward_bed.layout import Layout
 from tests.e2e import hostile_relay, hostile_user
 from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story, task_script
@@ -89,6 +95,49 @@ def test_a_users_script_in_its_coordinators_place_costs_the_agent_and_other_jobs
     assert story.job(evil).state == "RUNNING"
     (story.dir / "over").touch()
     story.wait_end(evil)
+
+
+FILLS = """cd "$(dirname "$STEWARD_PROGRESS_FILE")" || exit 3
+for number in $(seq 200); do : >$number || break; done 2>/dev/null
+touch {folder}/filled
+while [ ! -e {folder}/over ]; do sleep 0.2; done
+"""
+
+
+@contextmanager
+def small(folder: Path) -> Iterator[None]:
+    """It is a file system of its own with room for 64 files, as `run-steward-jobs.mount` makes a larger one."""
+    options = "size=1M,nr_inodes=64,mode=0755"
+    process.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], timeout_s=10.0)
+    try:
+        yield
+    finally:
+        process.run(["umount", "--lazy", str(folder)], timeout_s=10.0)
+
+
+def test_a_user_who_fills_the_folders_of_jobs_keeps_no_other_job_of_the_node_from_coming_back(story: Story) -> None:
+    """The next job gets no folder there, and its step still runs again where a node dies."""
+    task = task_script(story)
+    story.dir.chmod(0o1777)
+    folders = Layout(root=story.bed.spec.dir).node(NodeName("n1")) / "jobs"
+    with small(folders):
+        fills = story.script("fills.sh", FILLS.format(folder=story.dir))
+        evil = story.submit(fills, "-N1", "-wn1", "--auto-resume=1", user=USER)
+        story.wait("the folders are full", lambda: (story.dir / "filled").exists())
+        assert os.statvfs(folders).f_favail == 0
+        train = story.script("train.sh", f"srun -N2 -n2 bash {task}\n")
+        options = ("--auto-resume=1", "-N3", "-wn1,n2,n3", "--no-kill", "--ntasks-per-node=1")
+        job = story.submit(train, *options)
+        story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
+        assert not list(folders.glob(f"{job}-*"))
+        story.hurt(FaultKind.KILL_NODE, next(node for node in nodes_of(story) if node != "n1"))
+        story.wait("both tasks run again", lambda: len(story.lines("started")) == 4, 30.0)
+        (story.dir / "go").touch()
+        assert story.wait_end(job).state == "COMPLETED"
+        assert (story.job(job).restarts, story.job(evil).state) == (0, "RUNNING")
+        assert "n1" not in story.silent_agents()
+        (story.dir / "over").touch()
+        story.wait_end(evil)
 
 
 def nodes_of(story: Story) -> list[str]:
