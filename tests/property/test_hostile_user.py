@@ -1,8 +1,8 @@
 """Whatever an ordinary user can produce leaves all others' verdicts, connections, nodes and jobs as they were: lines,
 files, words of his own coordinator, fields of his jobs, his environment, and the connections that he opens.
 
-HOSTILE_EXAMPLES says how many examples each property looks at (with PROPERTY_CPU_S, the time that it may take, and pytest's
---timeout=0: 20,000 take an hour of a core).
+HOSTILE_EXAMPLES says how many examples each property looks at, PROPERTY_CPU_S the time that it may take; with pytest's
+--timeout=0, for 20,000 take an hour of a core.
 """
 
 import contextlib
