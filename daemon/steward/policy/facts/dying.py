@@ -18,7 +18,7 @@ from steward.policy.facts.verdict import Standing, is_awaited, standing
 
 DYING_S = 60.0
 """How long to wait for a silent node to go DOWN. Later, its slurmd still answers Slurm, or it is not to be set DOWN."""
-LEAVING_S = 3.0
+LEAVING_S = 5.0
 """How long to wait for a machine to go that its provider takes away, after a job there ended because of that."""
 _DYING = (Standing.LATE, Standing.SILENT, Standing.LOST)
 
