@@ -92,7 +92,8 @@ class Watch:
         while not self.over.wait(self.look_s):
             told = self.bed.run(["scontrol", "-o", "show", "job"], check=False, timeout_s=60).text
             found = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in told.splitlines()]
-            self.jobs = {int(each["JobId"]): each for each in found if "JobId" in each} or self.jobs
+            # Slurm forgets a job five minutes after its end
+            self.jobs |= {int(each["JobId"]): each for each in found if "JobId" in each}
 
     def word(self, job: int, name: str) -> str:
         return self.jobs.get(job, {}).get(name, "")
