@@ -111,7 +111,14 @@ def cycles_a_lost_node(cluster: Cluster) -> None:
 
 SITES: Mapping[str, Site] = {
     "ordinary": Site(story=refuses_a_reboot),
-    "root": Site(conf={"SlurmUser": "root"}),
+    "root": Site(
+        conf={"SlurmUser": "root"},
+        prepare="""
+# From Debian 13 on the unit of slurmctld names a user.
+mkdir -p /etc/systemd/system/slurmctld.service.d
+printf '[Service]\nUser=root\nGroup=root\n' > /etc/systemd/system/slurmctld.service.d/root.conf
+""",
+    ),
     "configless": Site(
         conf={"SlurmctldParameters": "enable_configless"},
         prepare="""
