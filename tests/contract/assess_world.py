@@ -58,11 +58,11 @@ class SetbackWorld:
             ["scontrol", "update", f"nodename={name}", f"state={state}", *([f"reason={reason}"] if reason else [])]
         )
 
-    def past(self) -> tuple[PastJobs, list[str]]:
+    def past(self) -> PastJobs:
         """Return what is read of the last seconds."""
-        return look(AskedSlurm(self.began, int(time.time()) + 1))
+        return look(AskedSlurm(self.began, int(time.time()) + 1))[0]
 
-    def read(self, sentence: str, holds: Callable[[PastJobs], bool]) -> tuple[PastJobs, list[str]]:
+    def read(self, sentence: str, holds: Callable[[PastJobs], bool]) -> PastJobs:
         """Wait until slurmdbd has what makes it hold, and return it."""
-        self.wait(sentence, lambda: holds(self.past()[0]))
+        self.wait(sentence, lambda: holds(self.past()))
         return self.past()
