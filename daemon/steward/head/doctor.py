@@ -187,9 +187,8 @@ class Doctor:
         return expected_agents(Draft(latest.seen, self.want, latest.memory, latest.at)) | heard
 
     def _slurm_conf(self) -> list[DoctorLine]:
-        config, nodes = self.config.config(), self._nodes_with_agents()
-        views = {name: view for name, view in self.views().items() if name in nodes}
-        shim = judge_loaded(views) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        config, loaded = self.config.config(), judge_loaded(self._nodes_with_agents(), self.views())
+        shim = loaded or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
         latest = self.latest()
         topology = judge_topology(latest.seen.nodes if latest else (), self.config.topology(config))
         return [*judge_fit(self.contradictions()), *shim, *judge_slurm(config), *topology]

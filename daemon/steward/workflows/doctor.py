@@ -288,8 +288,9 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Do
     ]
 
 
-def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[DoctorLine]:
-    """Judge by the agents' reports whether Slurm loads the shim on nodes; empty without such reports."""
+def judge_loaded(nodes: Collection[NodeName], seen: Mapping[NodeName, AgentView]) -> list[DoctorLine]:
+    """Judge by the agents' reports whether Slurm loads the shim on these nodes; empty without such reports."""
+    views = {name: view for name, view in seen.items() if name in nodes}  # the last report of a deleted node stays
     told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
     if told:
         text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]} (looked at every {SHIM_EVERY_S:g} s)"

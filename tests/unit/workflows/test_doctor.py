@@ -203,10 +203,11 @@ def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_the
     text = "/run/slurm/conf/plugstack.conf is not there"
     missing = Finding(check="slurm.shim", outcome=Outcome.FAILED, severity=Severity.INFO, text=text, at=1.0)
     views = {n("n1"): an_agent(n("n1")), n("n2"): replace(an_agent(n("n2")), findings=(missing,))}
-    assert judge_loaded({n("n1"): views[n("n1")]}) == []
-    [fine] = judge_loaded({n("n1"): replace(views[n("n1")], passed=frozenset({"slurm.shim"}))})
+    assert judge_loaded({n("n1")}, {n("n1"): views[n("n1")]}) == []
+    loaded = {**views, n("n1"): replace(views[n("n1")], passed=frozenset({"slurm.shim"}))}
+    [fine] = judge_loaded({n("n1")}, loaded)  # n2 is deleted
     assert (fine.health, fine.text) == (Health.OK, "Slurm loads it on n1")
-    [line] = judge_loaded(views)
+    [line] = judge_loaded(views.keys(), views)
     assert line.text == f"jobs on n2 have no shim: {text} (looked at every 60 s)"
     assert "scontrol reconfigure" in line.remedy
 
