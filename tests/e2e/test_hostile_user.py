@@ -108,6 +108,7 @@ while [ ! -e {folder}/over ]; do sleep 0.2; done
 def small(folder: Path) -> Iterator[None]:
     """It is a file system of its own with room for 64 files, as `run-steward-jobs.mount` makes a larger one."""
     options = "size=1M,nr_inodes=64,mode=0755"
+    folder.mkdir(mode=0o755, exist_ok=True)
     process.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], timeout_s=10.0)
     try:
         yield

@@ -42,7 +42,8 @@ PASSES = ("reboot requested", "POWER_DOWN_ASAP")
 
 
 def drain(story: Story, node: str, reason: str) -> float:
-    """As SlurmUser: root on the local bed."""
+    """As SlurmUser: root on the local bed. The head has seen the node in service."""
+    story.wait("its checks passed", lambda: "HealthCheck:Passed" in story.node_field(node, "ActiveFeatures"))
     began = time.time()
     as_slurm = ["runuser", "-u", "slurm", "--"] if story.bed.spec.backend is Backend.DOCKER else []
     story.bed.run([*as_slurm, "scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"])

@@ -40,6 +40,8 @@ def out_for(story: Story, reason: str, since: float, node: str = NODE) -> None:
 
 def serves(story: Story, node: str = NODE, within_s: float = 60.0) -> None:
     story.wait(f"{node} takes jobs again", lambda: story.node_state(node) == "IDLE", within_s)
+    # and the head has seen it so
+    story.wait("its checks passed", lambda: "HealthCheck:Passed" in story.node_field(node, "ActiveFeatures"))
 
 
 def machine(bed: Bed, node: str) -> local_machine.Machine:

@@ -24,7 +24,6 @@ from steward.policy.facts.lost_case import fault_of_lost_case
 from steward.policy.facts.one_user import last_began, users_with_little_work
 from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.slurm_faults import (
-    COMPARED,
     breakers_of_launches,
     is_hands_off,
     launch_fault,
@@ -198,7 +197,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return others
     if is_in_incident(node, fault, draft):
         return _common_cause(fault)
-    if needed := _why_in_vain(node.name, fault, draft) or _why_needed(node.name, fault, draft):
+    if needed := other_size(node.name, (fault.check,), draft) or _why_needed(node.name, fault, draft):
         return needed
     if is_surely_gone(node, fault, draft) or fault.is_of_reason:
         return ""
@@ -227,11 +226,6 @@ def why_left_alone(node: NodeName, draft: Draft) -> str:
     if slot is not None and slot.group in draft.want.unrepaired:
         return f'the recovery of group {slot.group} is "none"'
     return ""
-
-
-def _why_in_vain(node: NodeName, fault: Fault, draft: Draft) -> str:
-    """Return why no repair can help: what the machine lacks was never there; else empty."""
-    return other_size(node, draft) if fault.check in COMPARED else ""
 
 
 def _why_needed(node: NodeName, fault: Fault, draft: Draft) -> str:

@@ -1,6 +1,6 @@
 """Faults for which Slurm itself took a node out of service, and what is said about Slurm's other reasons."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from steward.model.case import Case, Trigger
@@ -9,7 +9,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import first_token
 from steward.model.memory import NO_USER
-from steward.model.node import Node
+from steward.model.node import Node, Size
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -31,7 +31,7 @@ _RUNGS = {
 def acting_row(node: Node, draft: Draft) -> ReasonRow | None:
     """Return the reason for which Slurm took the node out, if we can do something about it now; else None."""
     row = _row_in_force(node, draft)
-    return row if row is not None and _can_act(row.response, node.name, draft) else None
+    return row if row is not None and _can_act(row, node.name, draft) else None
 
 
 def _row_in_force(node: Node, draft: Draft) -> ReasonRow | None:
@@ -42,8 +42,9 @@ def _row_in_force(node: Node, draft: Draft) -> ReasonRow | None:
     return row
 
 
-def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
-    """Return whether the response is possible now."""
+def _can_act(row: ReasonRow, node: NodeName, draft: Draft) -> bool:
+    """Return whether the response to the reason is possible now."""
+    response = row.response
     view, has_slot = draft.seen.agents.get(node), node in draft.slots.repairable
     if view is None or not view.connected or view.incarnation is None:
         # without its agent the node cannot be checked, and without a slot it cannot be rebooted
@@ -54,26 +55,42 @@ def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
         case Response.COUNT:
             served = draft.served.get(node)
             is_known = served is not None and served.instance == view.incarnation.instance
-            return has_slot and is_known and not other_size(node, draft)
+            return has_slot and is_known and not other_size(node, row.checks, draft)
         case _:
             return True
 
 
-COMPARED = ("memory", "cpu.topology", "slurm.gres")
-"""The checks that compare the machine with its size in slurm.conf."""
+_COMPARED = {"memory": "memory_mb", "cpu.topology": "cpus", "slurm.gres": "gres"}
+"""Each check that compares the machine with slurm.conf, and what it compares (a field of Size)."""
 
 
-def other_size(name: NodeName, draft: Draft) -> str:
-    """Return how the node's size in slurm.conf differs from the one with which its machine served; empty if not.
+def other_size(name: NodeName, checks: Iterable[str], draft: Draft) -> str:
+    """Return in words that slurm.conf gives the node more, of what these checks compare, than when its machine served.
 
-    What such a machine lacks was never there: no reboot and no other machine brings it.
+    What such a machine lacks was never there: no reboot and no other machine brings it. Empty if it is not more.
     """
     node, view, served = draft.seen.nodes.get(name), draft.seen.agents.get(name), draft.served.get(name)
     if node is None or served is None or view is None or view.incarnation is None:
         return ""
-    if served.instance != view.incarnation.instance or served.size == node.size:
+    if served.instance != view.incarnation.instance:
+        return ""
+    fields = {_COMPARED[check] for check in checks if check in _COMPARED}
+    if not any(_is_more(field, node.size, served.size) for field in fields):
         return ""
     return f"slurm.conf has {node.size} for it, and had {served.size} when it served: see whether that is right"
+
+
+def _is_more(field: str, now: Size, then: Size) -> bool:
+    if field != "gres":
+        return bool(getattr(now, field) > getattr(then, field))
+    # slurmctld shows less where slurmd registered with less
+    before = _gres_counts(then.gres)
+    return any(count > before.get(kind, 0) for kind, count in _gres_counts(now.gres).items())
+
+
+def _gres_counts(gres: str) -> Mapping[str, int]:
+    parts = (part.rpartition(":") for part in gres.split(",") if part)
+    return {kind: int(count) for kind, _, count in parts if count.isdecimal()}
 
 
 def is_hands_off(node: Node, draft: Draft) -> bool:

@@ -311,6 +311,18 @@ def test_what_slurm_conf_newly_says_that_a_machine_has_costs_no_reboot_and_is_to
     assert "a person must look" in " ".join(events(picture, "node.slurm_reason"))
 
 
+@pytest.mark.parametrize("text", GROWN)
+def test_another_size_of_something_else_does_not_matter(text: str) -> None:
+    others = {key: value for change in GROWN.values() if change is not GROWN[text] for key, value in change.items()}
+    changed = served().node("n2", **others).then(5.0)
+    assert [case.rung for case in cases(slurm_drains(changed, text).then())] == [Advice.REBOOT]
+
+
+def test_a_node_that_slurm_shows_with_the_gpus_that_it_has_left_is_rebooted() -> None:
+    left = served().node("n2", gres="gpu:h100:4(S:0)")
+    assert [case.rung for case in cases(slurm_drains(left, LOW).then())] == [Advice.REBOOT]
+
+
 def short_of_memory() -> Picture:
     changed = served().node("n2", memory_mb=9000).then(5.0)
     return changed.failing("n2", Severity.DEGRADED, check="memory", event=False, text="7900 MB")
