@@ -384,9 +384,11 @@ def test_an_assessment_by_the_real_commands_finds_each_setback_once(bed: Bed, mo
     ):
         world.submit(name, f"-w{node}", f"--{requeue}")
         world.runs(name)
+    world.node("n2", "drain", "Not responding")  # or slurmd, which is well, has it back within the second
     world.node("n2", "down", "Not responding")
     bed.run(["scontrol", "requeue", str(world.jobs["by hand"])])
     world.wait("the lost jobs are off the node", lambda: not world.state("lost").startswith("RUNNING"))
+    time.sleep(1.1)  # events are in whole seconds
     world.node("n2", "resume")
     past = world.read(
         "all is in the database", lambda past: (len(past.setbacks), past.states["COMPLETED"][0]) == (3, 3)
