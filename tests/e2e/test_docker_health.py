@@ -33,7 +33,8 @@ def hurt_at(ward: Story, before: Mapping[str, str]) -> float:
     on_node(ward.bed, "n2", "mount", "-o", "remount,ro", OWN.writable)
     set_clock(ward, "n4")
     with memory_lost(ward.bed, "n5"):
-        on_node(ward.bed, "n5", "systemctl", "restart", "steward-agent")  # memory is looked at by a new agent at once
+        # memory is looked at by a new agent at once; a size counts with which slurmd registered
+        on_node(ward.bed, "n5", "systemctl", "restart", "slurmd", "steward-agent")
         ward.wait("n5 is out", lambda: "steward:memory" in ward.node_field("n5", "Reason"), 30.0)
     return began
 
