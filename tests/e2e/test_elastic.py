@@ -26,14 +26,15 @@ def told(story: Story, role: str, job: int) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in path.read_text().splitlines())
 
 
-def _coordinator_uids(run: int) -> list[int]:
-    """Whose processes coordinate that run, or one with its number on another test's cluster; those that have not become
-    their user yet are left out."""
+def _coordinator_uids(story: Story, run: int) -> list[int]:
+    """Whose processes coordinate that run of this cluster, known by the log of each; those that have not become their
+    user yet are left out."""
     found = []
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
             words = status.with_name("cmdline").read_bytes().split(b"\0")
-            if b"coordinate" in words and str(run).encode() in words and b"-m" in words:
+            log = status.with_name("fd").joinpath("2").readlink()
+            if b"coordinate" in words and str(run).encode() in words and log.is_relative_to(story.bed.spec.dir):
                 found += [int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("Uid:")]
     return [uid for uid in found if uid]
 
@@ -49,7 +50,7 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
     assert len(found["STEWARD_ELASTIC_TOKEN"]) == 32
     assert found[str(uid)] == ""
 
-    story.wait("the coordinator of the run listens as its user", lambda: uid in _coordinator_uids(base), 60.0)
+    story.wait("the coordinator of the run listens as its user", lambda: _coordinator_uids(story, base) == [uid], 60.0)
     story.hurt(FaultKind.KILL_HEAD)  # it would end a replica that it did not ask for
     place = CoordinatorPlace(
         run=JobId(base), uid=uid, folder=story.dir / "elastic", port=1, token=found["STEWARD_ELASTIC_TOKEN"]
@@ -70,4 +71,4 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
     story.bed.run(["scancel", str(job)])
     story.wait("the replica is over", lambda: story.job(job).state == "CANCELLED", 60.0)
     story.bed.run(["scancel", str(base)])
-    story.wait("its coordinator ends with the base", lambda: _coordinator_uids(base) == [], 90.0)
+    story.wait("its coordinator ends with the base", lambda: _coordinator_uids(story, base) == [], 90.0)
