@@ -59,12 +59,14 @@ def test_a_failed_job_is_read_with_its_raw_wait_status(slurm_world: SlurmWorld, 
     assert slurm_world.job(job).ended is not None
 
 
-@pytest.mark.parametrize("name", ["x JobState=FAILED UserId=root(0)", "a\nJobId=77 JobState=FAILED", "\x1f\x01|;'\"\\"])
+@pytest.mark.parametrize(
+    "name", ["x JobState=FAILED UserId=root(0)", "a\nJobId=60000077 JobState=FAILED", "\x1f\x01|;'\"\\"]
+)
 def test_a_hostile_job_name_is_only_a_name(slurm_world: SlurmWorld, name: str) -> None:
     job = slurm_world.running(slurm_world.submit(name=name))
 
     assert job.name == name
-    assert JobId(77) not in slurm_world.port.jobs()
+    assert JobId(60_000_077) not in slurm_world.port.jobs()
 
 
 def test_a_hostile_reason_is_only_a_reason(slurm_world: SlurmWorld) -> None:
