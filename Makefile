@@ -13,7 +13,6 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 MAIN := --stories main
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 THREE := -n 3 --dist loadfile --no-loadscope-reorder
-FOUR := -n 4 --dist loadfile --no-loadscope-reorder
 # What failed runs once more, alone (tests/again.py): here, or when all else is over (tools/stages.py).
 AGAIN = || { [ -z "$$STEWARD_STAGES$$STEWARD_AGAIN" ] && ls $(RESULTS)/$@.*again.json >/dev/null && \
   STEWARD_AGAIN=1 $(MAKE) --no-print-directory $@; }
@@ -95,9 +94,9 @@ contract:       ## each port's promises, held by its fake and by the real thing
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
 	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS) $(AGAIN)
 
-e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, four clusters at a time
+e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, three clusters at a time
 	@tools/setup torch
-	$(E2E) $(FOUR) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS) $(AGAIN)
+	$(E2E) $(THREE) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS) $(AGAIN)
 
 e2e-elastic: shim ## elastic runs on the local test bed, two clusters at a time
 	@tools/setup torch

@@ -1,8 +1,8 @@
 """Machines that break under one user's jobs, one after the other.
 
-A job may bring about faults of hardware: an Xid, a lockup, a node that falls silent. Brought back on other nodes, it
-breaks those, too. Faults of hardware come once in thousands of node-hours, so three of one kind under one user whose
-jobs have run for a few node-hours are not by chance.
+A job may bring about faults of hardware, such as an Xid or a lockup. Brought back on other nodes, it breaks those, too.
+Faults of hardware come once in thousands of node-hours, so three of one kind under one user whose jobs have run for a
+few node-hours are not by chance.
 """
 
 from collections import defaultdict
@@ -15,6 +15,7 @@ from steward.policy.draft import Draft
 MOST_MACHINES = 3
 """How many machines a user's jobs may break in the same way within `WITHIN_S` before the cause is in the jobs."""
 WITHIN_S = 4 * 3600.0
+_ROOT = 0
 LITTLE_S = 16 * 3600.0
 """So many node-seconds have the running jobs of such a user had at most, all together, at each fault."""
 
@@ -22,7 +23,8 @@ LITTLE_S = 16 * 3600.0
 def users_with_little_work(node: NodeName, draft: Draft) -> frozenset[int]:
     """Return the users with jobs on the node whose running jobs have had less than `LITTLE_S` in all."""
     jobs = (draft.seen.jobs[id] for id in draft.overview.running_on.get(node, ()))
-    return frozenset(user for user in {job.user_id for job in jobs if not job.deep_check} if _is_little(user, draft))
+    users = {job.user_id for job in jobs if not job.deep_check and job.user_id != _ROOT}
+    return frozenset(user for user in users if _is_little(user, draft))
 
 
 def _is_little(user: int, draft: Draft) -> bool:
@@ -43,7 +45,8 @@ def last_began(node: NodeName, users: Set[int], draft: Draft) -> float | None:
 
 def broken_by_users_jobs(case: Case, draft: Draft) -> Set[NodeName]:
     """Return the other machines that one user's jobs broke like this one, if they are so many; else nothing."""
-    if case.trigger is Trigger.ADMIN or not case.users:
+    # a machine that is gone cannot be checked, and who works as root has other ways to break it
+    if case.trigger in (Trigger.ADMIN, Trigger.LOST) or not case.users:
         return frozenset()
     before = [
         one
