@@ -64,9 +64,8 @@ class JobsHere:
 
     def is_over(self, job: JobId, restart: int) -> bool:
         """Return whether the job's run `restart` is over. Raises Retryable if slurmctld does not answer."""
-        argv = ("scontrol", "-o", "show", "job", str(job))
         try:
-            return run_is_over(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text, restart)
+            return run_is_over(self._shown(job), restart)
         except Failed as error:
             if error.completed is not None and "Invalid job id" in error.completed.error_text:
                 return True
@@ -74,11 +73,13 @@ class JobsHere:
 
     def restarts(self, job: JobId) -> int:
         """Return how often the job was restarted. Raises Retryable if Slurm does not tell."""
-        argv = ("scontrol", "-o", "show", "job", str(job))
-        found = _RESTARTS.search(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)
+        found = _RESTARTS.search(self._shown(job))
         if found is None:
             raise Retryable(f"scontrol does not tell the restarts of job {job}")
         return int(found[1])
+
+    def _shown(self, job: JobId) -> str:
+        return run(("scontrol", "-o", "show", "job", str(job)), timeout_s=_TIMEOUT_S, env=self._env).text
 
     def bases(self, node: NodeName) -> Mapping[JobId, Base]:
         """Return the batch jobs that run on the node. Raises Retryable if slurmctld does not answer."""

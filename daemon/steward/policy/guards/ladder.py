@@ -110,8 +110,7 @@ def bounded_for_one_user(case: Case, draft: Draft) -> Case:
 
     The checks then say whether the machine is sound; it is replaced if they fail after the reboot. Say so once.
     """
-    broken = broken_by_users_jobs(case, draft)
-    if not broken or case.rung is not Advice.REPLACE:
+    if case.rung is not Advice.REPLACE or not (broken := broken_by_users_jobs(case, draft)):
         return case
     text = f"{case.node}: one user's jobs broke {fold(broken)} in the same way ({case.check}) soon after they began,"
     text += f" within {WITHIN_S / _HOUR_S:g} hours: its machine is rebooted and checked, not replaced"
