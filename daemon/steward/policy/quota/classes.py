@@ -31,6 +31,5 @@ def note_unknown_classes(jobs: Iterable[Job], draft: Draft) -> None:
     """Write an event about the first job of each user that names a class which the site does not have."""
     for job in jobs:
         if text := unknown_class(job, draft):
-            draft.tell(
-                "quota.unknown_class", f"job {job.id}: its {text}", once=f"quota-class:{job.user_id}", job=job.id
-            )
+            told, once = f"job {job.shown_id}: its {text}", f"quota-class:{job.user_id}"
+            draft.tell("quota.unknown_class", told, once=once, job=job.id)
