@@ -16,6 +16,7 @@ WITHOUT_SLURM: Mapping[str, str] = {
     "quotas": "--teams 20 --jobs 600",
 }
 WITH_ITS_OWN: Mapping[str, str] = {
+    "fits": "--pairs 2",
     "hostile": "--minutes 0.1 --faults 1 --quiet-faults 1 --settle-s 1",
     "lost_many": "--lost 3 --sound 3 --settle-s 1",
     "prolog_kills": "--kills 2 --prolog-s 4",
