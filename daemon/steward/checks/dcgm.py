@@ -12,7 +12,9 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 
 _EVERY_S = 300.0
-_TIMEOUT_S = 20.0
+_ANSWER_S, _KILL_S = 16.0, 2.0
+_NOT_FOUND, _HUNG = 127, (124, 137)
+"""The exit codes of `timeout`: no such program; it did not end in time, or only when it was killed."""
 _OVERALL = "Overall Health"
 _ABSENT = ("unable to establish a connection", "unable to connect", "connection refused")
 _NO_WATCHES = "health watches not enabled"
@@ -34,8 +36,8 @@ _SYSTEMS = {
 def probes(facts: Facts) -> tuple[RunProgram, ...]:
     return (
         RunProgram(
-            argv=("dcgmi", "health", "-c", "-j"),
-            timeout_s=_TIMEOUT_S,
+            argv=("timeout", f"--kill-after={_KILL_S:g}", f"{_ANSWER_S:g}", "dcgmi", "health", "-c", "-j"),
+            timeout_s=_ANSWER_S + 2 * _KILL_S,
             max_bytes=262144,
             may_be_absent=True,
         ),
@@ -45,8 +47,11 @@ def probes(facts: Facts) -> tuple[RunProgram, ...]:
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     (raw,) = raws
     answer = raw.output.strip()
-    if raw.returncode is None:
+    if raw.returncode in (None, _NOT_FOUND):
         return skipped("dcgmi is not installed")
+    if raw.returncode in _HUNG:
+        text = f"the DCGM service gives no answer within {_ANSWER_S:.0f} s: it hangs"
+        return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-dcgm")
     if any(words in answer.lower() for words in _ABSENT):
         return skipped("the DCGM service does not run on this node")
     if _NO_WATCHES in answer.lower():
@@ -99,7 +104,7 @@ DCGM = Check(
     judge=judge,
     default_mode="report",
     every_s=_EVERY_S,
-    timeout_s=_TIMEOUT_S + 2,
+    timeout_s=_ANSWER_S + 3 * _KILL_S,
     is_quick=False,
     title="DCGM's service reports a failure",
     source="command",

@@ -8,6 +8,7 @@ import pytest
 from steward.checks import dcgm
 from steward.checks.check import Judgement
 from steward.model.health import Advice, Outcome, Severity
+from steward.model.mend import RESTARTABLE
 from steward.model.probe import Raw
 from tests.builders.looks import Looks
 
@@ -42,6 +43,17 @@ def test_a_service_that_is_not_there_or_does_not_watch_is_skipped(name: str) -> 
 
 def test_a_node_without_dcgm_is_skipped() -> None:
     assert judged("", None).outcome is Outcome.SKIPPED
+
+
+def test_a_program_that_is_not_found_is_skipped() -> None:
+    assert judged("timeout: failed to run command 'dcgmi': No such file or directory", 127).outcome is Outcome.SKIPPED
+
+
+@pytest.mark.parametrize("code", [124, 137])
+def test_a_service_that_hangs_is_restarted_before_the_node_is_blamed(code: int) -> None:
+    verdict = judged("", code)
+    assert (verdict.outcome, verdict.advice) == (Outcome.FAILED, Advice.RESTART_SERVICE)
+    assert verdict.hardware in RESTARTABLE
 
 
 @pytest.mark.parametrize(

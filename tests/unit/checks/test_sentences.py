@@ -148,7 +148,9 @@ def of_programs() -> Iterator[Said]:
     """Of what programs of others print."""
     for name, code in (("healthy.json", 0), ("no-service.txt", 255), ("no-watches.txt", 255)):
         yield "dcgm", dcgm.judged(dcgm.recorded(name), code).text
-    yield from (("dcgm", dcgm.judged(*answer).text) for answer in (("", None), ("garbage", 1), (NAMES_NONE, 0)))
+    yield from (
+        ("dcgm", dcgm.judged(*answer).text) for answer in (("", None), ("", 124), ("garbage", 1), (NAMES_NONE, 0))
+    )
     yield from (("site", judged_site(output, 0).text) for output in (FINE, f"{OF_N2}\n{OF_N3}", CUT))
     yield from (("site", check.title) for check in (site.CHECK, nhc_check(nhc.LIMITS)))
     for status, output, conf in ((0, "", "x"), (0, "", None), (7, "", "x"), (143, "", "x"), (1, nhc.NOT_MOUNTED, "x")):

@@ -37,6 +37,12 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "mem.frag/fragmented": (INFO, Advice.NONE, "no free block of 2 MiB on NUMA node 0"),
     "os.load/high": (INFO, Advice.NONE, "load 140.50 on 64 CPUs in 15 min"),
     "os.modules/missing": (D, Advice.REBOOT, "not loaded: nvidia_peermem, ib_uverbs"),
+    "gpu.libraries/empty": (
+        D,
+        Advice.REPLACE,
+        "empty or no library: /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1, "
+        "/usr/lib/x86_64-linux-gnu/libnvidia-ptxjitcompiler.so.1",
+    ),
     "gpu.peermem/missing": (INFO, Advice.NONE, "nvidia_peermem is not loaded: no GPUDirect RDMA"),
     "efa.memlock/low": (INFO, Advice.NONE, "slurmd's LimitMEMLOCK is 8 MiB: set it to infinity for EFA"),
     "os.reboot_required/wanted": (
@@ -87,7 +93,7 @@ SKIPPED = {
     *("slurm.gres/overrides", "slurm.gres/others", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
     "slurm.shim/not-installed",
     *("mem.frag/absent", "os.modules/absent", "gpu.peermem/open-driver", "gpu.peermem/no-adapter"),
-    *("gpu.peermem/no-driver", "efa.memlock/no-unit", "efa.memlock/no-device"),
+    *("gpu.libraries/absent", "gpu.peermem/no-driver", "efa.memlock/no-unit", "efa.memlock/no-device"),
 }
 UNKNOWN = {
     *("cpu.topology/no-controller", "cpu.topology/garbage", "mem.free/garbage", "os.pids/garbage", "os.files/garbage"),
