@@ -136,7 +136,7 @@ TRIPS = Threshold(
     name="ib.flap.trips_per_day",
     default=3,
     unit="trips/24 h",
-    text="This many trips lock the port until the next boot.",
+    text="The port is bad while so many trips are in the last 24 h.",
     low=1,
     high=30,
 )
@@ -151,7 +151,7 @@ def _flap_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
 
 
 def _judge_flap(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
-    return _STRIKES.judge(past, Severity.DEGRADED) or passed(f"{len(found)} ports, none bounces")
+    return _STRIKES.judge(facts, past, Severity.DEGRADED) or passed(f"{len(found)} ports, none bounces")
 
 
 FLAP = Check(

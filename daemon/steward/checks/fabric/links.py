@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from steward.checks.check import Facts, Judgement, Notes, Past, failed
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
+from steward.model.text import count_noun
 
 _UP, _DOWN = 1.0, 0.0
 
@@ -42,12 +43,15 @@ def went_down(name: str, after: Notes, before: Notes) -> bool:
 _HOUR_S = 3600.0
 _DAY_S = 86400.0
 _MAX_TIMES = 32
-_FALLS, _TRIPS, _LOCKED = " downs", " trips", " locked"
+_FALLS, _TRIPS = " downs", " trips"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strikes:
-    """The rule for flapping links: more than `downs` in an hour are a trip; `trips` of those in a day lock the link."""
+    """The rule for flapping links: more than `downs` in an hour are a trip; a link with `trips` in 24 h is bad.
+
+    A link that had its trips while the fabric came up is free again once they are 24 h old.
+    """
 
     downs: Threshold
     trips: Threshold
@@ -64,31 +68,24 @@ class Strikes:
         downs = _since(past.now - _HOUR_S, past.notes.get(name + _FALLS, ())) + (past.now,) * min(fresh, _MAX_TIMES)
         if len(downs) > facts.limit(self.downs):
             downs, trips = (), (*trips, past.now)
-        locked = past.notes.get(name + _LOCKED, ())
-        if not locked and len(trips) >= facts.limit(self.trips):
-            locked = (past.now,)
-        found = {name + _FALLS: downs[-_MAX_TIMES:], name + _TRIPS: trips[-_MAX_TIMES:], name + _LOCKED: locked}
+        found = {name + _FALLS: downs[-_MAX_TIMES:], name + _TRIPS: trips[-_MAX_TIMES:]}
         return {key: times for key, times in found.items() if times}
 
-    def judge(self, past: Past, severity: Severity) -> Judgement | None:
-        """Return the verdict on locked and tripped links; None if there is none."""
-        locked = sorted(key.removesuffix(_LOCKED) for key in past.notes if key.endswith(_LOCKED))
-        if locked:
-            why = "locked until the next boot, went down too often in 24 h (docs/checks.md: Fabric)"
-            return failed(f"{why}: {', '.join(locked[:8])}", severity, Advice.REPLACE, hardware=locked[0])
-        tripped = sorted(
-            key.removesuffix(_TRIPS)
-            for key, times in past.notes.items()
-            if key.endswith(_TRIPS) and times[-1] > past.now - _HOUR_S
-        )
-        if tripped:
+    def judge(self, facts: Facts, past: Past, severity: Severity) -> Judgement | None:
+        """Return the verdict on links that trip now or did too often; None if there is none."""
+        trips = {key.removesuffix(_TRIPS): times for key, times in sorted(past.notes.items()) if key.endswith(_TRIPS)}
+        most = facts.limit(self.trips)
+        if bad := [name for name, times in trips.items() if len(_since(past.now - _DAY_S, times)) >= most]:
+            text = f"went down too often, {count_noun(int(most), 'time')} or more in 24 h: {', '.join(bad[:8])}"
+            return failed(text, severity, Advice.REPLACE, hardware=bad[0])
+        if tripped := [name for name, times in trips.items() if times[-1] > past.now - _HOUR_S]:
             text = f"went down too often within an hour: {', '.join(tripped[:8])}"
             return failed(text, severity, Advice.REBOOT, hardware=tripped[0])
         return None
 
 
 def _links_with_strikes(notes: Notes) -> set[str]:
-    return {key.removesuffix(end) for key in notes for end in (_FALLS, _TRIPS, _LOCKED) if key.endswith(end)}
+    return {key.removesuffix(end) for key in notes for end in (_FALLS, _TRIPS) if key.endswith(end)}
 
 
 def _since(first: float, times: tuple[float, ...]) -> tuple[float, ...]:

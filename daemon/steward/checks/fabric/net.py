@@ -150,7 +150,7 @@ TRIPS = Threshold(
     name="net.carrier.trips_per_day",
     default=3,
     unit="trips/24 h",
-    text="This many trips lock the interface until the next boot.",
+    text="The interface is bad while so many trips are in the last 24 h.",
     low=1,
     high=30,
 )
@@ -175,7 +175,7 @@ def _judge_carrier(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement
         return skipped("no physical Ethernet interface on this node")
     if all(one.downs is None for one in found):
         return unknown(f"no carrier_changes in sysfs: {found[0].name}")
-    return _STRIKES.judge(past, Severity.SUSPECT) or passed(f"{len(found)} interfaces, none bounces")
+    return _STRIKES.judge(facts, past, Severity.SUSPECT) or passed(f"{len(found)} interfaces, none bounces")
 
 
 CARRIER = Check(
