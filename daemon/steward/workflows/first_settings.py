@@ -108,7 +108,7 @@ def _cluster(site: SlurmSite, conf: str) -> str:
 def _login_hosts(served: bool) -> str:
     return (
         "[head]\n# Login hosts: lets users there ask for their jobs (steward explain JOB, jobs, report); TCP.\n"
-        f'{"" if served else "# "}users_http = "0.0.0.0:6862"\n'
+        f'{"" if served else "# "}users_http = "[::]:6862"\n'
     )
 
 
