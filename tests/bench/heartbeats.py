@@ -14,6 +14,7 @@ import multiprocessing
 import random
 import resource
 import secrets
+import socket
 import sys
 import time
 from pathlib import Path
@@ -70,7 +71,7 @@ async def _measure(agents: int, seconds: float) -> dict[str, float]:
     rings: list[float] = []
     hub = Hub(sealer=sealer(), clock=SystemClock(), ring=lambda: rings.append(0.0), tell=lambda _event: None)
     hub.expect(agents)
-    port = await hub.start("127.0.0.1", 0)
+    port = await hub.start(socket.create_server(("127.0.0.1", 0)))
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     crowd = multiprocessing.get_context("spawn").Process(target=_agents, args=(agents, port), daemon=True)
     crowd.start()

@@ -15,6 +15,7 @@ import multiprocessing
 import random
 import resource
 import secrets
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -143,7 +144,7 @@ async def measure(agents: int, munge: MungePort, *, away_s: float, watch_s: floa
     with crowd([(NodeName(f"n{number}"), address(number)) for number in range(1, agents + 1)], port):
         await asyncio.sleep(away_s)
         cpu = time.process_time()
-        await hub.start("127.0.0.1", port)
+        await hub.start(socket.create_server(("127.0.0.1", port)))
         hub.expect(agents)
         origins.learn(_nodes(agents), {})
         joined = await _joined(hub, agents)

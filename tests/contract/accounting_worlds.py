@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from steward.adapters.slurm.accounting_text import limits_of
 from steward.model.accounting import Accounting, Association, Qos
 from steward.model.ids import JobId
-from steward.model.job import Job, JobState
+from steward.model.job import Job, JobState, parse_tres
 from steward.ports import AccountingPort
 from steward_bed.bed import Bed
 from steward_bed.faults import FaultKind, fault
@@ -111,7 +110,7 @@ class FakeWorld(AccountingWorld):
                 self.fake.cluster.job_table[job.id] = replace(job, state=JobState.RUNNING, allocated=job.requested)
 
     def _fits(self, job: Job) -> bool:
-        qos, wanted = self.fake.picture().qos[job.qos], limits_of(job.requested)
+        qos, wanted = self.fake.picture().qos[job.qos], parse_tres(job.requested)
         return all(qos.used.get(tres, 0) + wanted.get(tres, 0) <= limit for tres, limit in qos.limits.items())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import getpass
 import os
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -51,7 +52,7 @@ class Site:
         self.hub = Hub(
             sealer=sealer, clock=FakeClock(), ring=lambda: None, tell=lambda event: None, keep_log=self.logs.take
         )
-        self.port = await self.hub.start("127.0.0.1", 0)
+        self.port = await self.hub.start(socket.create_server(("127.0.0.1", 0)))
 
     def configure(self) -> Path:
         (self.home / "source").mkdir()

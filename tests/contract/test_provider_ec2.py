@@ -117,6 +117,20 @@ def test_a_launch_template_says_what_nobody_else_does(make: Make, ec2: FakeEc2, 
     assert "InstanceType" not in asked
 
 
+@pytest.mark.parametrize("profile", ["worker", "arn:aws:iam::123456789012:instance-profile/worker"])
+def test_without_a_template_the_settings_give_network_key_and_role(
+    make: Make, ec2: FakeEc2, site: Any, profile: str
+) -> None:
+    boto3.client("iam", region_name=REGION, endpoint_url=ec2.url).create_instance_profile(InstanceProfileName="worker")
+    groups = [site.create_security_group(GroupName=name, Description="x")["GroupId"] for name in ("slurm", "storage")]
+    site.create_key_pair(KeyName="admins")
+    provider = make(security_groups=tuple(groups), key_name="admins", instance_profile=profile)
+    seen = described(site, provider.launch(SLOT, "t1").id)
+    assert {each["GroupId"] for each in seen["SecurityGroups"]} == set(groups)
+    assert seen["KeyName"] == "admins"
+    assert seen["IamInstanceProfile"]["Arn"].endswith(":instance-profile/worker")
+
+
 def test_a_launch_whose_answer_was_lost_makes_no_second_instance(make: Make, ec2: FakeEc2) -> None:
     ec2.lose_answers = True
     with pytest.raises(Retryable):
@@ -204,6 +218,8 @@ def test_passing_faults_are_tried_again(provider: Ec2Provider, ec2: FakeEc2, ref
     [
         ("UnauthorizedOperation", "allow the head's role"),
         ("InvalidAMIID.NotFound", "provider.ec2.image"),
+        ("InvalidGroup.NotFound", "provider.ec2.security_groups"),
+        ("InvalidKeyPair.NotFound", "provider.ec2.key_name"),
         ("InvalidParameterValue", "InvalidParameterValue"),
         ("Unsupported", "Unsupported"),
     ],

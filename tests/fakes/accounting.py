@@ -6,12 +6,11 @@ from types import MappingProxyType
 from typing import Protocol
 
 from steward.adapters.slurm import rules, team_rules
-from steward.adapters.slurm.accounting_text import limits_of
 from steward.adapters.slurm.team_rules import own_qos_name
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Account, Accounting, Association, Capabilities, Qos, Tres
 from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
-from steward.model.job import Job, JobState
+from steward.model.job import Job, JobState, parse_tres
 from steward.ports import Retryable, Stale
 
 TRES = frozenset({"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages", "gres/gpu", "gres/gpu:l4"})
@@ -182,7 +181,7 @@ class FakeAccounting:
         used: dict[str, int] = {}
         for job in self.cluster.job_table.values():
             if job.is_active and job.qos == qos:
-                for tres, count in limits_of(job.allocated).items():
+                for tres, count in parse_tres(job.allocated).items():
                     used[tres] = used.get(tres, 0) + count
         return MappingProxyType(used)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ class HubBench:
             examine=self.examine,
             handshake_s=FACT_S,
         )
-        self.port = await self.hub.start("127.0.0.1", 0)
+        self.port = await self.hub.start(socket.create_server(("127.0.0.1", 0)))
 
     def _ring(self) -> None:
         self.rings += 1

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from steward.adapters.process import Completed, Failed, run, show
+from steward.model.capacity_policy import CapacitySettings
 from steward.model.ids import InstanceId, NodeName
 from steward.ports import Permanent, Retryable
 
@@ -11,28 +12,22 @@ _ALARMS_TIMEOUT_S = 30.0
 
 
 class SiteCommands:
-    """SitePort by the site's commands; the argv of a command that the site does not have is empty.
+    """SitePort by the site's commands."""
 
-    `deadline_s` bounds backup and restore.
-    """
-
-    def __init__(
-        self, *, backup: Sequence[str], restore: Sequence[str], alarms: Sequence[str], deadline_s: float
-    ) -> None:
-        self._backup, self._restore, self._alarms = tuple(backup), tuple(restore), tuple(alarms)
-        self._deadline_s = deadline_s
+    def __init__(self, settings: CapacitySettings) -> None:
+        self._settings = settings
 
     def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
         """Save or restore a node, if the site has a command for it.
 
         Raises Permanent, with the command's last line, if it fails.
         """
-        command, what = (self._restore, "restore") if restore else (self._backup, "backup")
+        command, what = (self._settings.restore, "restore") if restore else (self._settings.backup, "backup")
         if not command:
             return
         argv = [word.replace("%n", node).replace("%i", instance) for word in command]
         try:
-            done = run(argv, timeout_s=self._deadline_s, max_bytes=_OUTPUT_KEPT, check=False)
+            done = run(argv, timeout_s=self._settings.backup_deadline_s, max_bytes=_OUTPUT_KEPT, check=False)
         except Failed as failed:
             raise Permanent(f"the {what} of {node} ({instance}) failed: {failed}") from failed
         if done.returncode != 0:
@@ -41,11 +36,11 @@ class SiteCommands:
 
     def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
         """Return those of the alarms that fire; other names that the command prints are ignored."""
-        if not self._alarms or not alarms:
+        if not self._settings.alarms or not alarms:
             return ()
         if wrong := next((name for name in alarms if name.startswith("-")), None):
             raise Retryable(f"the alarm '{show(wrong)}' cannot be asked about: its name looks like an option")
-        argv = [*self._alarms, *alarms]
+        argv = [*self._settings.alarms, *alarms]
         done = run(argv, timeout_s=_ALARMS_TIMEOUT_S, max_bytes=_OUTPUT_KEPT, check=False)
         if done.returncode != 0:
             raise Retryable(f"which alarms fire is not known: {argv[0]} rc={done.returncode}: {_last_line(done)}")

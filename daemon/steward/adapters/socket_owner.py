@@ -44,12 +44,18 @@ def owner_of(theirs: tuple[str, int], ours: tuple[str, int]) -> int | None:
 
 
 def _question(theirs: tuple[str, int], ours: tuple[str, int]) -> bytes:
-    source, target = (ipaddress.ip_address(each[0].partition("%")[0]) for each in (theirs, ours))
+    source, target = (_address(each[0]) for each in (theirs, ours))
     family = socket.AF_INET if source.version == 4 else socket.AF_INET6
     asked = _ASK.pack(family, socket.IPPROTO_TCP, 0, 0, _ESTABLISHED)
     about = _ID.pack(theirs[1], ours[1], source.packed.ljust(16, b"\0"), target.packed.ljust(16, b"\0"))
     body = asked + about + _ANY
     return _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return the address without its zone; IPv4 as such, also if a socket of IPv6 shows it."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _uid(answer: bytes) -> int | None:

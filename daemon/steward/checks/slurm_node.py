@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped, unknown
 from steward.checks.disk import used_percent
 from steward.checks.limits import Threshold
+from steward.model.gres import gpus_of
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree, RunProgram, SpoolUsage
+from steward.model.quota import profile_of
 
 _OVERRIDES = re.compile(r"^\s*SlurmdParameters\s*=\s*\S*config_overrides", re.IGNORECASE | re.MULTILINE)
 EVERY_S = 3600.0
@@ -47,9 +49,6 @@ _ACCELERATORS = ("0x0302", "0x0380", "0x1200")
 """PCI classes of accelerators without a display."""
 _MOST_FILES = 8192
 _GRES = re.compile(r"(?:^|\s)Gres=(\S{1,4096})")
-_GPU = re.compile(r"(?:^|,)gpu(?::(?P<type>[^:,()]{1,64}))?:(?P<count>[0-9]{1,6})(?=$|[,(])")
-_SLICE = re.compile(r"^[0-9]+g\.")
-"""A MIG profile (`1g.10gb`): a part of a GPU."""
 
 
 def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
@@ -67,11 +66,11 @@ def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     found = _GRES.search(shown.output) if shown.returncode == 0 else None
     if found is None:
         return unknown(no_answer(shown, facts))
-    parts = list(_GPU.finditer(found[1]))
+    gpus = gpus_of(found[1])
     listed = sum(_is_gpu(path, text) for path, text in files.files.items() if not path.startswith("/sys/bus/pci/"))
-    if not parts or any(_SLICE.match(part["type"] or "") for part in parts):
+    if not gpus or any(profile_of(each.type) for each in gpus):
         return skipped("Slurm has no whole GPUs on this node")
-    wanted = sum(int(part["count"]) for part in parts)
+    wanted = sum(each.amount for each in gpus)
     if not listed:
         return _without_driver(wanted, files.files)
     text = f"{listed} GPUs are there, Slurm's Gres has {wanted}"

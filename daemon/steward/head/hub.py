@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
@@ -120,14 +121,14 @@ class Hub:
         self.beats = 0
         """Heartbeats answered since the start."""
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; return the port (the system's choice for 0). Raises OSError if that fails."""
+    async def start(self, listener: socket.socket) -> int:
+        """Take agents' connections; return the port."""
         self._loop = asyncio.get_running_loop()
-        self._server = await self._loop.create_server(lambda: Link(self._greet), host, port, backlog=AT_ONCE)
+        self._server = await self._loop.create_server(lambda: Link(self._greet), sock=listener, backlog=AT_ONCE)
         lengthen(self._server.sockets, _BACKLOG)
         self._turning = self._loop.create_task(self._watch.run())
         self._since = self._clock.now()
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(listener.getsockname()[1])
 
     async def close(self) -> None:
         """Close all connections; agents come back when a head listens again."""

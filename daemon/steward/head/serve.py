@@ -174,8 +174,7 @@ async def _serve(head: Head, settings: Settings) -> int:
     if settings.head.users_http:
         places.append(("users_http", settings.head.users_http, head.users))
     servers = [(http_server(app, settings.api), key, where) for key, where, app in places]
-    with _named("listen", settings.head.listen):
-        await head.hub.start(*split_host_port(settings.head.listen))
+    await head.hub.start(listen("listen", settings.head.listen))
     serving = {asyncio.create_task(http.serve([listen(key, where)])): http for http, key, where in servers}
     ends = partial(asyncio.get_running_loop().call_soon_threadsafe, over.set)
     thread = threading.Thread(target=_run_cycle, args=(head, ends), name="cycle", daemon=True)
@@ -224,17 +223,16 @@ async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], threa
 
 
 def listen(key: str, where: str) -> socket.socket:
-    """Return a socket that listens at the address of setting `head.KEY`. Raises Permanent if that fails."""
+    """Return a socket that listens at the address of setting `head.KEY`. Raises Permanent if that fails.
+
+    `[::]` is every address of this machine, those of IPv4, too.
+    """
     host, port = split_host_port(where)
-    with _named(key, where):
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-
-
-@contextlib.contextmanager
-def _named(key: str, where: str) -> Iterator[None]:
-    """Raise Permanent, with the setting's name, in place of an OSError of listening."""
+    if host == "::" and not socket.has_dualstack_ipv6():  # a kernel without IPv6
+        host = "0.0.0.0"
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        yield
+        return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
     except OSError as error:
         # str(error) would hold the address as a Python tuple
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else cause(error)

@@ -231,7 +231,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         provider=base.provider,
         agents=hub,
         witness=witness,
-        site=_site(base.settings),
+        site=SiteCommands(base.settings.capacity),
         accounting=base.accounting,
     )
     return Parts(
@@ -248,13 +248,6 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         want=base.want,
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=min(head.sweep_s, BUSY_SWEEP_S)),
         new_events=base.new_events,
-    )
-
-
-def _site(settings: Settings) -> SiteCommands:
-    table = settings.capacity
-    return SiteCommands(
-        backup=table.backup, restore=table.restore, alarms=table.alarms or (), deadline_s=table.backup_deadline_s
     )
 
 

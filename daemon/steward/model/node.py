@@ -1,9 +1,9 @@
 """A Slurm node, as read from Slurm."""
 
-import re
 from dataclasses import dataclass, field
 from enum import Enum
 
+from steward.model.gres import parse_gres
 from steward.model.ids import NodeName
 from steward.model.mark import Mark, first_token, parse_mark
 from steward.model.witness import Address
@@ -57,9 +57,6 @@ class Reason:
         return self.is_slurms_own and first_token(self.text) != _REGISTERED_ANEW
 
 
-_DETAILS = re.compile(r"\([^)]*\)")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """What slurm.conf says that a node has; its GRES without the places that slurmd adds."""
@@ -96,7 +93,7 @@ class Node:
     @property
     def size(self) -> Size:
         """Return what slurm.conf says that the node has."""
-        return Size(cpus=self.cpus, memory_mb=self.memory_mb, gres=_DETAILS.sub("", self.gres))
+        return Size(cpus=self.cpus, memory_mb=self.memory_mb, gres=",".join(map(str, parse_gres(self.gres))))
 
     @property
     def slurmd(self) -> Address:

@@ -1,7 +1,7 @@
 """The facts about a Slurm cluster for an installation, read once by `steward init` and `steward config check`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from steward.model.ids import NodeName
@@ -9,7 +9,6 @@ from steward.model.node import Node
 
 _HOST = re.compile(r"(?P<name>[^()]+)(?:\((?P<address>[^()]*)\))?")
 _USER = re.compile(r"(?P<name>[^()]+)(?:\([0-9]+\))?")
-_GPU = re.compile(r"gpu(?::(?P<type>[^:(),]+))??:(?P<count>[0-9]{1,5})(?:\(|$)")
 _LOOPBACK = ("127.", "::1", "localhost")
 _HOLD = re.compile(r"^[^#]*\bsteward\S*\.so\b.*\bhold=(?P<seconds>[0-9]{1,6})\b", re.MULTILINE)
 
@@ -66,17 +65,3 @@ class SlurmSite:
             for name, node in self.nodes.items()
             if not node.address.startswith(_LOOPBACK) and self.controller not in (name, node.address)
         ]
-
-
-def gpus_of(gres: str) -> tuple[str, int]:
-    """Return the type of the first GPU kind and the count of all: ("h100", 8) for `gpu:h100:8(S:0-1),nic:2`.
-
-    Without a GPU: ("", 0).
-    """
-    found = [match for part in _parts(gres) if (match := _GPU.match(part))]
-    return (found[0]["type"] or "", sum(int(match["count"]) for match in found)) if found else ("", 0)
-
-
-def _parts(gres: str) -> Iterable[str]:
-    """Split at the commas outside of brackets."""
-    return re.split(r",(?![^(]*\))", gres) if gres else ()

@@ -19,7 +19,7 @@ from steward.policy.case.spares import free_spare, needs_spare, why_no_spare
 from steward.policy.case.suspicion import SCOUTED, fault_of, is_in_incident, why_withheld
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, culprits
-from steward.policy.facts.by_person import is_orphan, remedy_for_orphan, return_command
+from steward.policy.facts.by_person import is_orphan, origin_of_mark, remedy_for_orphan, return_command
 from steward.policy.facts.gone import open_silence
 from steward.policy.facts.incidents import AGENTS
 from steward.policy.facts.loans import loans
@@ -185,11 +185,12 @@ def _why_out(node: Node, draft: Draft) -> list[str]:
 def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
     if not (node.is_drain or node.is_down):
         return []
-    drained = f"Steward drained it (reason {node.mark})."
     if is_orphan(node, draft):
         way = remedy_for_orphan(node, draft)
         todo = f"For a person: {way}" if way else f"{AWAITED[:1].upper()}{AWAITED[1:]}"
-        return [f"{drained} No repair is open, and nothing gives it back by itself. {todo}."]
+        origin = origin_of_mark(node, draft)
+        return [f"{origin[:1].upper()}{origin[1:]}; nothing gives it back by itself. {todo}."]
+    drained = f"Steward drained it (reason {node.mark})."
     if case is None or case.step is CaseStep.HELD:
         return [drained]
     if needs_spare(case, draft):

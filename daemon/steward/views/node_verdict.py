@@ -19,7 +19,14 @@ from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, why_no_spare
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.facts.by_person import REBOOTS, commands_for_held_node, is_orphan, remedy_for_orphan, return_command
+from steward.policy.facts.by_person import (
+    REBOOTS,
+    commands_for_held_node,
+    is_orphan,
+    origin_of_mark,
+    remedy_for_orphan,
+    return_command,
+)
 from steward.policy.facts.doubts import rebooted_again, suspicion_against
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import is_hands_off
@@ -270,7 +277,7 @@ def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict 
     way = remedy_for_orphan(node, draft)
     return NodeVerdict(
         word=Word.HELD,
-        evidence="Steward drained it (reason steward:...), and no repair is open",
+        evidence=origin_of_mark(node, draft),
         since=node.reason.at if node.reason else None,
         next=f"nothing by itself; for a person: {way}" if way else AWAITED,
     )

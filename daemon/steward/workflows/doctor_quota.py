@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from steward.model.accounting import QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
+from steward.model.gres import gpus_of
 from steward.model.partition import Admission, Partition
 from steward.model.text import one_line
 from steward.policy.quota.limits import remedy_for, users_apart
@@ -21,7 +22,6 @@ _ENFORCE = "AccountingStorageEnforce=associations,limits,qos"
 _STORAGE = "AccountingStorageType=accounting_storage/slurmdbd"
 EXEMPT = 4_000_000_000
 """The advised `min_exempt_priority`: above every priority that Slurm computes."""
-_TYPED = re.compile(r"\bgpu:([A-Za-z0-9_.+-]+):[0-9]+")
 _WEIGHTS = re.compile(r"PriorityWeight(?!TRES)[A-Za-z]+")
 _BACKFILL = 1000
 
@@ -43,12 +43,12 @@ class Site:
     @property
     def gpu_types(self) -> list[str]:
         """Return the types of GPUs that nodes have, sorted."""
-        return sorted({word for each in self.gres for word in _TYPED.findall(each)})
+        return sorted({gpu.type for each in self.gres for gpu in gpus_of(each)} - {""})
 
     @property
     def has_gpus(self) -> bool:
         """Return whether a node has GPUs."""
-        return any("gpu" in each for each in self.gres)
+        return any(map(gpus_of, self.gres))
 
 
 def lines(site: Site) -> list[DoctorLine]:

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from steward.model.gres import gpus_of
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
-from steward.model.slurm_site import SlurmSite, gpus_of
+from steward.model.slurm_site import SlurmSite
 
 _PROVIDER_WHY = {
     "static": "The machines are simply there: a faulty node is taken out and held until a person has mended it.\n"
@@ -71,7 +72,9 @@ def groups_of(site: SlurmSite) -> tuple[GuessedGroup, ...]:
     """Return the nodes in groups of equal GPUs; a partition of just these nodes names the group."""
     kinds: dict[tuple[str, int], list[NodeName]] = {}
     for name, node in site.nodes.items():
-        kinds.setdefault(gpus_of(node.gres), []).append(name)
+        found = gpus_of(node.gres)
+        kind = found[0].type if found else "", sum(each.amount for each in found)
+        kinds.setdefault(kind, []).append(name)
     taken: set[str] = set()
     groups = []
     for (gpu, gpus), names in sorted(kinds.items(), key=lambda each: (-each[0][1], each[0][0])):
@@ -105,7 +108,7 @@ def _cluster(site: SlurmSite, conf: str) -> str:
 def _login_hosts(served: bool) -> str:
     return (
         "[head]\n# Login hosts: lets users there ask for their jobs (steward explain JOB, jobs, report); TCP.\n"
-        f'{"" if served else "# "}users_http = "0.0.0.0:6862"\n'
+        f'{"" if served else "# "}users_http = "[::]:6862"\n'
     )
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steward.adapters.site_commands import SiteCommands
+from steward.model.capacity_policy import CapacitySettings
 from steward.model.ids import InstanceId, NodeName
 from steward.ports import Permanent, Retryable
-from tests.fakes.until import FACT_S
 
 N1, I1 = NodeName("n1"), InstanceId("i-1")
 Program = Callable[[str], str]
@@ -25,14 +26,8 @@ def program(tmp_path: Path) -> Program:
     return write
 
 
-def commands(
-    *,
-    backup: tuple[str, ...] = (),
-    restore: tuple[str, ...] = (),
-    alarms: tuple[str, ...] = (),
-    deadline_s: float = FACT_S,
-) -> SiteCommands:
-    return SiteCommands(backup=backup, restore=restore, alarms=alarms, deadline_s=deadline_s)
+def commands(**keys: Any) -> SiteCommands:
+    return SiteCommands(CapacitySettings(**keys))
 
 
 def test_the_command_is_told_node_and_instance(program: Program, tmp_path: Path) -> None:
@@ -58,8 +53,8 @@ def test_a_failure_is_told_with_the_last_line(program: Program) -> None:
 
 
 def test_a_backup_that_takes_too_long_is_a_failure(program: Program) -> None:
-    with pytest.raises(Permanent, match=r"no end within 0\.2 s"):
-        commands(backup=(program("sleep 1000"), "%n"), deadline_s=0.2).back_up(N1, I1, restore=False)
+    with pytest.raises(Permanent, match="no end within 1 s"):
+        commands(backup=(program("sleep 1000"), "%n"), backup_deadline_s=1.0).back_up(N1, I1, restore=False)
 
 
 def test_a_command_that_is_not_there_is_a_failure() -> None:

@@ -89,7 +89,7 @@ SKIPPED = {
     *("clock.sync/no-daemon", "disk.raid/absent", "disk.raid/none", "disk.nvme/absent"),
     *("disk.smart/virtual", "disk.smart/no-tool", "fs.shared/absent", "svc.munge/no-library", "svc.units/no-systemd"),
     *("svc.units/not-installed", "slurm.spool/absent", "slurm.spool_ro/absent"),
-    *("slurm.gres/slices", "slurm.gres/no-gres"),
+    *("slurm.gres/slices", "slurm.gres/slices-by-nvml", "slurm.gres/no-gres"),
     *("slurm.gres/overrides", "slurm.gres/others", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
     "slurm.shim/not-installed",
     *("mem.frag/absent", "os.modules/absent", "gpu.peermem/open-driver", "gpu.peermem/no-adapter"),

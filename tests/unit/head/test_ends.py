@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from steward.head import serve
 from steward.head.wiring import Head
 from steward.model.settings import parse
+from steward_bed.local_setup import free_ports
 
 
 class Part:
@@ -33,17 +34,16 @@ class Part:
 class Agents:
     """A hub that hears nobody."""
 
-    async def start(self, host: str, port: int) -> None:
-        return
+    async def start(self, listener: socket.socket) -> None:
+        listener.close()
 
     async def close(self) -> None:
         return
 
 
 def ended(cycle: Part) -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    settings = parse(f'[head]\nhttp = "127.0.0.1:{port}"\n', source="t", env={})
+    agents, http = free_ports(2)
+    settings = parse(f'[head]\nlisten = "127.0.0.1:{agents}"\nhttp = "127.0.0.1:{http}"\n', source="t", env={})
     part: Any = Part()
     app = Starlette()
     head = Head(cycle=cast(Any, cycle), hub=cast(Any, Agents()), app=app, users=app, notifier=part, notify=part)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.socket_owner import owner_of
 from steward.head.serve import listen, lock_state_dir
 from steward.ports import Permanent, Retryable
+from steward_bed.local_setup import free_ports
 
 
 def test_a_second_head_on_one_state_dir_says_which_process_has_it(tmp_path: Path) -> None:
@@ -53,3 +55,14 @@ def test_an_address_that_cannot_be_had_is_told_with_its_setting_and_the_remedy(h
     assert str(refused.value).startswith(f"head.http = {where}: ")
     assert str(refused.value).endswith("; end what listens there (`ss -ltnp`), or set another address of this host")
     assert not set("('[") & set(str(refused.value).removesuffix("(`ss -ltnp`), or set another address of this host"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_head_that_listens_at_every_address_is_reached_by_ipv4_and_by_ipv6(host: str) -> None:
+    with (
+        listen("listen", f"[::]:{free_ports(1)[0]}") as listener,
+        socket.create_connection((host, listener.getsockname()[1])) as client,
+        listener.accept()[0] as served,
+    ):
+        assert served.getpeername()[1] == client.getsockname()[1]
+        assert owner_of(served.getpeername()[:2], served.getsockname()[:2]) == os.geteuid()

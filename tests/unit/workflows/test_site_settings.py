@@ -10,7 +10,7 @@ import pytest
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
 from steward.model.settings import Settings, parse
-from steward.model.slurm_site import SlurmSite, gpus_of
+from steward.model.slurm_site import SlurmSite
 from steward.workflows.first_settings import draft
 from steward.workflows.site_settings import SHIM_HOLD_S, contradictions_with_slurm, logins_of
 
@@ -45,21 +45,6 @@ def _settings(text: str) -> Settings:
 
 def _keys(text: str, site: SlurmSite = _MIXED) -> list[str]:
     return [problem.key for problem in contradictions_with_slurm(_settings(text), site)]
-
-
-@pytest.mark.parametrize(
-    ("gres", "found"),
-    [
-        ("", ("", 0)),
-        ("gpu:8", ("", 8)),
-        ("gpu:h100:8(S:0-1)", ("h100", 8)),
-        ("nic:2,gpu:a100:4(S:0,1),shard:16", ("a100", 4)),
-        ("gpu:a100:2,gpu:a30:1", ("a100", 3)),
-        ("gpuless:7", ("", 0)),
-    ],
-)
-def test_the_gpus_of_a_node_are_read_from_its_gres(gres: str, found: tuple[str, int]) -> None:
-    assert gpus_of(gres) == found
 
 
 @pytest.mark.parametrize("provider", ["", "static", "power", "none"])

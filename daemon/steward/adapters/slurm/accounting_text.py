@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from steward.adapters.process import show
 from steward.model.accounting import Account, Association, Capabilities, Qos, Tres
+from steward.model.job import parse_tres
 from steward.ports import Retryable
 
 QOS_COLUMNS = "name,preempt,preemptmode,flags,gracetime,description"
@@ -23,9 +24,6 @@ _GRP_TRES = re.compile(r" GrpTRES=(\S*) ")
 _PRIORITY = re.compile(r" Priority=([0-9]+)(?: |$)")
 _SUBMITTED = re.compile(r" GrpSubmitJobs=(?:N|[0-9]+)\(([0-9]+)\) ")
 _COUNT = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=(N|[0-9]+)\(([0-9]+)\)")
-_TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
-_UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
-"""Units of memory, in MiB; other resources have no unit."""
 _MARKS, _LISTS = (23, 2), (25, 11)
 """The first versions in which a priority exempts from preemption, and lists of QOS count right."""
 _BACKFILL_S = 30.0
@@ -121,7 +119,7 @@ def associations(table: str, cluster: str) -> tuple[Association, ...]:
                     parent=parent,
                     qos=_words(qos),
                     default_qos=default,
-                    limits=limits_of(limits),
+                    limits=parse_tres(limits),
                 )
             )
     return tuple(found)
@@ -138,12 +136,6 @@ def who_may_use(qos: str, table: str) -> str:
                 who, where = f"user {user} of {who}", f"user where name={user} account={account}"
             return show(f"{who} may still use it: sacctmgr modify {where} cluster={there} set {change}")
     return ""
-
-
-def limits_of(text: str) -> Tres:
-    """Return the numbers of `cpu=48,gres/gpu=2,mem=192G`; memory in MiB."""
-    found = {m[1]: int(int(m[2]) * _UNITS[m[3]]) for m in map(_TRES.fullmatch, text.split(",")) if m}
-    return MappingProxyType(found)
 
 
 def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabilities:

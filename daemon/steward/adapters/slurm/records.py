@@ -10,6 +10,7 @@ from steward.adapters.slurm import record_form
 from steward.adapters.slurm.record_form import GRES, JOB, NODE
 from steward.adapters.slurm.words import expand, expand_users
 from steward.model.deep import DEEP_PREFIX
+from steward.model.gres import parse_gres
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase, Reason
@@ -197,14 +198,9 @@ def partitions_of(text: str) -> frozenset[str]:
     return frozenset(each for each in words_in(text) if not each.startswith(DEEP_PREFIX))
 
 
-_COMMA = re.compile(r",(?![^()]*\))")
-_USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
-
-
 def in_use(text: str) -> str:
     """Return the GRES of a node that are in use, as `gpu:a100:4`; empty if there are none."""
-    kinds = [match for word in _COMMA.split(text) if (match := _USED.fullmatch(word.strip()))]
-    return ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
+    return ",".join(str(each) for each in parse_gres(text) if each.amount)
 
 
 def gres_used(lines: Iterable[str]) -> dict[NodeName, str]:

@@ -6,7 +6,6 @@ that is DOWN no job starts, not even in the reservation, so a deep check has a h
 reconfigure drops that partition and its job, never the reservation.
 """
 
-import re
 import secrets
 import shlex
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from steward.adapters.process import show
 from steward.adapters.slurm.words import expand, first_words, node_list
 from steward.model.deep import DEEP_PREFIX, RUN_KEY
 from steward.model.ids import NodeName
+from steward.model.job import parse_tres
 from steward.model.partition import Partition
 from steward.model.reservation import HOT_PREFIX, KEEP_PREFIX, Reservation
 from steward.ports import Permanent, Retryable
@@ -48,16 +48,11 @@ def _reservation(line: str) -> Reservation:
             nodes=expand(words["Nodes"]),
             starts=_time(words["StartTime"]),
             ends=_time(words["EndTime"]),
-            cpus=_cpus(words.get("TRES", "")),
+            cpus=parse_tres(words.get("TRES", "")).get("cpu", 0),
             is_magnetic="MAGNETIC" in words.get("Flags", "").split(","),
         )
     except (KeyError, ValueError) as error:
         raise Retryable(f"cannot read one of Slurm's reservations: {error} in '{show(line)}'") from error
-
-
-def _cpus(tres: str) -> int:
-    found = re.search(r"(?:^|,)cpu=(\d{1,9})(?:,|$)", tres)
-    return int(found[1]) if found else 0
 
 
 def _time(text: str) -> float:

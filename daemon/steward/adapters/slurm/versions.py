@@ -10,8 +10,8 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
 - Job state. squeue prints one word, and a flag hides the base: a job that cleans up reads `COMPLETING` whatever its
   final state. The base is then UNKNOWN until that is over. steward-slurm gives both.
 - No controller. 24.11 and 26.05 print an empty queue with status 0.
-- After `state=resume` 24.11 keeps the node's old reason; 22.05 and 26.05 clear it. A node in service therefore reads
-  as having no reason.
+- After `state=resume` 23.11 to 25.11 keep the node's old reason where there is no accounting, until the next job starts
+  there; nothing else clears it (`reason=` is ignored). A node in service therefore reads as having no reason.
 - Resuming a node that is in service: `Invalid node state specified`, from 26.05 `Invalid node state transition`.
 """
 

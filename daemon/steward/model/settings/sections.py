@@ -11,7 +11,7 @@ from steward.model.setting_types import AddressRule, FullPath, HostPort, Words
 class HeadSettings(Section):
     """The daemon `stewardd` on the controller."""
 
-    listen: HostPort = Field(default="0.0.0.0:6861", description="Address for agents.")
+    listen: HostPort = Field(default="[::]:6861", description="Address for agents; `[::]`: all, of IPv4 and IPv6.")
     http: HostPort = Field(
         default="127.0.0.1:6860", description="HTTP API; beyond loopback it needs `api.tls_certificate`."
     )
@@ -23,7 +23,7 @@ class HeadSettings(Section):
     )
     users_http: HostPort | None = Field(
         default=None,
-        description="Address for users on login hosts, such as `0.0.0.0:6862`; none: not served.",
+        description="Address for users on login hosts, such as `[::]:6862`; none: not served.",
     )
     state_dir: FullPath = Field(default=Path("/var/lib/steward"), description="Folder of the store, `steward.db`.")
     database: SecretStr | None = Field(

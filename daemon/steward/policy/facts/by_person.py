@@ -5,7 +5,7 @@ from steward.model.ids import NodeName
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.policy.draft import Draft
-from steward.policy.facts.forgotten import is_return_forgotten
+from steward.policy.facts.forgotten import is_return_forgotten, returned_by
 from steward.policy.facts.loans import can_be_replaced
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.slurm_reasons import COMMANDS
@@ -57,6 +57,13 @@ def is_out_by_case(node: Node, draft: Draft) -> bool:
     is_out = node.mark is not None and (node.is_drain or node.is_down)
     is_meant = (node.name in draft.want.spares and node.mark == SPARE) or belongs_to_slot(node, draft)
     return is_out and not is_meant and not REBOOTS & node.flags
+
+
+def origin_of_mark(node: Node, draft: Draft) -> str:
+    """Return in words how an orphan came by our mark."""
+    if returned_by(node, draft) is None:
+        return "Steward drained it (reason steward:...), and no repair is open"
+    return "taken out again after its repair; Slurm kept the old reason, and slurmctld's log says who took it out"
 
 
 def remedy_for_orphan(node: Node, draft: Draft) -> str:

@@ -1,9 +1,11 @@
 """Faults for which Slurm itself took a node out of service, and what is said about Slurm's other reasons."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
 from steward.model.case import Case, Trigger
+from steward.model.gres import parse_gres
 from steward.model.health import Advice
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -84,13 +86,15 @@ def _is_more(field: str, now: Size, then: Size) -> bool:
     if field != "gres":
         return bool(getattr(now, field) > getattr(then, field))
     # slurmctld shows less where slurmd registered with less
-    before = _gres_counts(then.gres)
-    return any(count > before.get(kind, 0) for kind, count in _gres_counts(now.gres).items())
+    return bool(_gres_counts(now.gres) - _gres_counts(then.gres))
 
 
-def _gres_counts(gres: str) -> Mapping[str, int]:
-    parts = (part.rpartition(":") for part in gres.split(",") if part)
-    return {kind: int(count) for kind, _, count in parts if count.isdecimal()}
+def _gres_counts(gres: str) -> Counter[str]:
+    """Return how many of each kind there are, whatever their types: slurm.conf may have left these to gres.conf."""
+    found: Counter[str] = Counter()
+    for each in parse_gres(gres):
+        found[each.name] += each.amount
+    return found
 
 
 def is_hands_off(node: Node, draft: Draft) -> bool:

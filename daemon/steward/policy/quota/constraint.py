@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from steward.model.gres import gpus_of
 from steward.model.ids import NodeName
 from steward.model.job import Job, parse_tres
 from steward.model.node import Node
-from steward.policy.quota.flavors import gpus_of
 
 _TYPED = "gres/gpu:"
 _WORD = re.compile(r"[&|()]|[^&|()]+")

@@ -1,11 +1,9 @@
 """The machine type of each node, the resources of nodes that take jobs, and Slurm's names for them (TRES)."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import NamedTuple
 
+from steward.model.gres import gpus_of
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
@@ -13,21 +11,7 @@ from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, profile_o
 from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
-_GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.+-]+?))?:(?P<count>\d+)(?=$|,|\()")
 _READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
-
-
-class Gpus(NamedTuple):
-    """An accelerator entry of a node's Gres; `type` is empty if the entry has none."""
-
-    type: str
-    amount: int
-
-
-@lru_cache(maxsize=4096)
-def gpus_of(gres: str) -> tuple[Gpus, ...]:
-    """Return the accelerators in a Gres text: `gpu:l4:4(S:0-1),shard:8`."""
-    return tuple(Gpus(match["type"] or "", int(match["count"])) for match in _GRES.finditer(gres))
 
 
 class Flavors:
@@ -88,7 +72,8 @@ class Flavors:
             return True
         if not (each.features or each.gres):
             return False
-        return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
+        has_gpus = not each.gres or sorted(gpus_of(each.gres)) == sorted(gpus_of(node.gres))
+        return has_gpus and node.features.issuperset(each.features)
 
     def _sum_up(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]], Mapping[Resource, int]]:
         """Return the cluster's amounts, each type's names of accelerators in Slurm, and the most that one node has."""

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting
 from steward.model.action import SetTeam
+from steward.model.gres import gpus_of
 from steward.model.job import parse_tres
 from steward.model.quota import CPU, GPU, Resource, kind_of, machine_type_of, resource
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key
-from steward.policy.quota.flavors import gpus_of
 from steward.policy.quota.limits import WantedTeam
 from steward.policy.quota.requests import add, holds_nodes
 from steward.policy.quota.turn import Turn

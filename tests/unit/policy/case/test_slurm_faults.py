@@ -318,6 +318,11 @@ def test_another_size_of_something_else_does_not_matter(text: str) -> None:
     assert [case.rung for case in cases(slurm_drains(changed, text).then())] == [Advice.REBOOT]
 
 
+def test_gpus_that_slurm_conf_only_names_a_type_for_are_not_more() -> None:
+    named = served().node("n2", gres="gpu:7").then(600.0).node("n2", gres="gpu:h100:7(S:0)").then(5.0)
+    assert [case.rung for case in cases(slurm_drains(named, LOW).then())] == [Advice.REBOOT]
+
+
 def test_a_node_that_slurm_shows_with_the_gpus_that_it_has_left_is_rebooted() -> None:
     left = served().node("n2", gres="gpu:h100:4(S:0)")
     assert [case.rung for case in cases(slurm_drains(left, LOW).then())] == [Advice.REBOOT]

@@ -14,7 +14,6 @@ from steward.model.quota import MEM, Share, profile_of, resource
 from steward.model.resume import JobMemory, KeptNodes
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import UnitStanding
-from steward.policy.quota.flavors import gpus_of
 from steward.policy.quota.requests import sizes
 from steward.policy.quota.turn import Turn, take_turn
 from tests.builders.picture import ON, Picture, n
@@ -27,20 +26,6 @@ def turn_of(picture: Picture) -> Turn:
     found = take_turn(Draft(picture.seen, picture.want, picture.memory, picture.now))
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("gpu:l4:4(S:0-1),shard:8", [("l4", 4)]),
-        ("gpu:4", [("", 4)]),
-        ("gpu:a100:2(IDX:0-1),gpu:1g.10gb:7", [("a100", 2), ("1g.10gb", 7)]),
-        ("", []),
-        ("gpu:", []),
-    ],
-)
-def test_the_gpus_of_a_node(text: str, found: list[tuple[str, int]]) -> None:
-    assert list(gpus_of(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -198,7 +183,6 @@ def test_a_total_over_several_nodes_is_not_squeezed_onto_fewer(fields: dict[str,
 )
 def test_the_mig_profile_in_slurms_word_for_an_accelerator(type: str, profile: str) -> None:
     assert profile_of(type) == profile
-    assert list(gpus_of(f"gpu:{type}:7(S:0-1)")) == [(type, 7)]
 
 
 @pytest.mark.parametrize("asked", ["1g.5gb", "a100_1g.5gb"])

@@ -21,6 +21,7 @@ from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.builders.sentences import Case, Row
 from tests.builders.slurm_drains import slurm_drains
 from tests.builders.want import but
+from tests.unit.policy.case import test_forgotten as forgotten
 from tests.unit.policy.case import test_silence as silence
 from tests.unit.policy.guards import test_canary as canary
 from tests.unit.policy.guards import test_lemons as lemons
@@ -174,7 +175,7 @@ VERDICT: list[Row] = [
     ),
     ("It returns to service after a successful repair.", lambda: out(), lambda: at_step(CaseStep.HELD)),
     (
-        "No repair is open, and nothing gives it back by itself. For a person: give it back with",
+        "and no repair is open; nothing gives it back by itself. For a person: give it back with",
         lambda: orphan(),
         lambda: out(),
     ),
@@ -182,6 +183,11 @@ VERDICT: list[Row] = [
         "Steward drained it (reason steward:...), and no repair is open",
         lambda: orphan(),
         lambda: out(),
+    ),
+    (
+        "taken out again after its repair; Slurm kept the old reason, and slurmctld's log says who took it out",
+        lambda: forgotten.taken_out_later(2 * 86_400.0),
+        lambda: orphan(),
     ),
     ("nothing by itself; for a person: give it back with", lambda: orphan(), lambda: out()),
     ("its agent is silent", lambda: without_agent(orphan()), lambda: orphan()),
