@@ -42,6 +42,7 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
     """What it asks for besides amounts."""
     return {
         "required_nodes": draw(st.sampled_from(["", "n7", "n[1-3,9]"])),
+        "sched_nodes": draw(st.sampled_from(["", "n7", "n[1-3,9]"])),
         "features": draw(st.sampled_from(["", "a&b", "[x|y]"])),
         "shared": draw(st.sampled_from([None, "none", "user"])),
         "tasks": draw(st.integers(1, 12)),
@@ -95,6 +96,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 SHAPES = st.fixed_dictionaries(
     {
         "required_nodes": st.sampled_from(["", "n7", "n[1-3,9]"]),
+        "sched_nodes": st.sampled_from(["", "n7", "n[1-3,9]"]),
         "features": st.sampled_from(["", "a&b", "[x|y]"]),
         "shared": st.sampled_from([None, "none", "user"]),
         "tasks": st.integers(1, 12),
@@ -123,7 +125,7 @@ def as_text(job: dict[str, Any]) -> tuple[str, str]:
         job["preempt_time"] or "N/A",
         "UNLIMITED" if limit is None else f"{limit // 1440}-{limit // 60 % 24:02}:{limit % 60:02}:00",
         job["priority"], job["nice"], job["tres_req_str"],
-        job["required_nodes"], job["tasks"], job["tasks_per_node"],
+        job["required_nodes"], job["tasks"], job["tasks_per_node"], job["sched_nodes"],
         {None: "OK", "none": "NO", "user": "USER"}[job["shared"]],
     ]  # fmt: skip
     free = [
@@ -151,6 +153,7 @@ def as_line(job: dict[str, Any]) -> str:
         "nice": job["nice"], "submit_host": "login1", "requested": job["tres_req_str"],
         "allocated": job["tres_alloc_str"], "tres_per_job": job["tres_per_job"], "tres_per_node": job["tres_per_node"],
         "tasks_per_node": job["tasks_per_node"], "tasks": job["tasks"], "required": job["required_nodes"],
+        "planned": job["sched_nodes"],
         "features": job["features"], "exclusive": int(job["shared"] == "none"),
     }  # fmt: skip
     return job_line(**of)

@@ -113,7 +113,7 @@ class Job:
     unavailable: frozenset[NodeName] = frozenset()
     """The nodes that Slurm called out of service when it last looked at the job (its ReqNodeNotAvail)."""
     planned: frozenset[NodeName] = frozenset()
-    """The nodes that Slurm's backfill keeps for it from `started` on, while it waits; not in Slurm's text output."""
+    """The nodes that Slurm's backfill keeps for it from `started` on, while it waits."""
     exclusive: bool = False
     """Whether it shares its nodes with no other job (`--exclusive`)."""
     memory_per_cpu: bool = False

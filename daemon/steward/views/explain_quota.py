@@ -284,7 +284,7 @@ def _waits_for_nodes(job: Job, unit: Unit, turn: Turn, draft: Draft) -> bool:
     """Return whether the job has room in its limits, and no nodes even if every borrower were evicted."""
     if not (turn.room.knows_nodes and unit.options and _has_room(job, draft)):
         return False
-    wish = turn.room.places.wish(unit, unit.options[0])
+    wish = turn.room.wish(unit, unit.options[0])
     return wish is not None and turn.room.is_hopeless(wish)
 
 
@@ -296,7 +296,7 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
             f"job {new} may start on nodes that it needs, and Slurm has not looked at that job yet: no job is evicted "
             "for this one until it has"
         )
-    wish = places.wish(unit, unit.options[0]) if places is not None else None
+    wish = turn.room.wish(unit, unit.options[0]) if places is not None else None
     return _PROMISED if places is not None and wish is not None and places.had_room_at_first(wish) else _NO_NODES
 
 
@@ -321,7 +321,7 @@ def _behind(unit: Unit, turn: Turn) -> FirstJob | None:
     if not (turn.room.knows_nodes and unit.options):
         return None
     places = turn.room.places
-    wish = places.wish(unit, unit.options[0], gets_room=lambda id: True)
+    wish = turn.room.wish(unit, unit.options[0], gets_room=lambda id: True)
     if wish is None or turn.room.is_hopeless(wish):
         return None
     rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}

@@ -33,7 +33,7 @@ _PLAIN = (
     "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
     "restartcnt", "requeue", "exit_code", "hetjobid", "numnodes", "maxnodes", "submittime", "eligibletime", "starttime",
     "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "numtasks",
-    "ntpernode", "exclusive",
+    "ntpernode", "schednodes", "exclusive",
 )  # fmt: skip
 _FREE_TEXTS = (
     "partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment", "feature",
@@ -209,6 +209,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         requested=tres,
         allocated=tres if records.has_nodes(state, on) else "",
         required=_nodes(of["reqnodes"]),
+        planned=frozenset() if records.has_nodes(state, on) else _nodes(of["schednodes"]),
         waiting_tasks=waiting,
         most_tasks=records.tasks_at_once(of["jobarrayid"].rstrip("]")),
     )

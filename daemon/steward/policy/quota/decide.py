@@ -207,7 +207,7 @@ class Decider:
 
     def _wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
         """Return the nodes that the unit needs; None if nodes are not known."""
-        return self._room.places.wish(unit, asked, size, self._gets_room) if self._room.knows_nodes else None
+        return self._room.wish(unit, asked, size, self._gets_room)
 
     def _gets_room(self, id: JobId) -> bool:
         ruling = self.rulings.get(id)

@@ -35,6 +35,10 @@ class Flavors:
         self.present = frozenset(self.type_of.values())
         """The machine types of which the cluster has nodes."""
         apart = _set_apart(draft)
+        self.reserved_later = tuple(
+            each for each in draft.seen.reservations.values() if each.starts > draft.now and _is_of_others(each, draft)
+        )
+        """The reservations whose nodes only jobs that name them can use from a later time on."""
         self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
         self.in_service = frozenset(self.type_of[name] for name in self.usable)
         """The machine types with a node that takes jobs."""
@@ -150,7 +154,12 @@ def _set_apart(draft: Draft) -> frozenset[NodeName]:
 
 def _is_closed(each: Reservation, draft: Draft) -> bool:
     """Return whether only jobs that name the reservation can use its nodes now."""
-    if each.kept_for is not None or each.is_magnetic or not each.starts <= draft.now < each.ends:
+    return each.starts <= draft.now < each.ends and _is_of_others(each, draft)
+
+
+def _is_of_others(each: Reservation, draft: Draft) -> bool:
+    """Return whether only jobs that name the reservation can use its nodes while it lasts."""
+    if each.kept_for is not None or each.is_magnetic:
         return False
     # other jobs use the rest of the nodes of a partial reservation; jobs of a magnetic reservation need not name it
     nodes = draft.seen.nodes

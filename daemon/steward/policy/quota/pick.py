@@ -43,6 +43,19 @@ class Room:
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
         self.taken: set[JobId] = set()
 
+    def wish(
+        self, unit: Unit, asked: Amounts, size: int = 0, gets_room: Callable[[JobId], bool] = lambda id: False
+    ) -> Wish | None:
+        """Return the nodes that a waiting unit needs; None if nodes do not decide whether it starts.
+
+        All nodes of a job are in one of its partitions: in the first that has room, or else could have.
+        """
+        found = self.places.wishes(unit, asked, size, gets_room) if self.knows_nodes else ()
+        if len(found) <= 1:
+            return next(iter(found), None)
+        with_room = (each for each in found if self.places.has_room(each))
+        return next(with_room, None) or next((each for each in found if not self.is_hopeless(each)), found[0])
+
     def is_hopeless(self, wish: Wish) -> bool:
         """Return whether even evicting every borrower would not make room; worked out once for each wish."""
         if wish not in self._hopeless:

@@ -94,22 +94,34 @@ class Places:
             return {**has, resource(self._flavors.type_of[name], MEM): _UNBOUND}
         return has
 
-    def wish(
+    def wishes(
         self, unit: Unit, asked: Amounts, size: int = 0, gets_room: Callable[[JobId], bool] = lambda id: False
-    ) -> Wish | None:
-        """Return the nodes that a waiting unit needs; None if nodes do not decide whether it starts.
+    ) -> Sequence[Wish]:
+        """Return the nodes that a waiting unit needs, by partition; empty if nodes do not decide whether it starts.
 
         `gets_room` tells whether a waiting job gets room in this turn.
         """
         if unit.apart:
-            return None  # the unit waits for reserved nodes
+            return ()  # the unit waits for reserved nodes
+        job = unit.jobs[0]
+        kept = self.plans.kept_from(job, gets_room) | self._reserved_before_end(job)
         if len(unit.jobs) > 1:
-            return self._wish_of_parts(unit, gets_room)
-        return self._wish_of_job(unit.jobs[0], asked, size, self.plans.kept_from(unit.jobs[0], gets_room))
+            found = [self._wish_of_parts(unit, kept)]
+        elif size > 1 or job.node_count > 1 or job.is_total:
+            found = [self._wish_of_job(job, asked, size, kept, each) for each in job.partitions]
+        else:
+            found = [self._wish_of_job(job, asked, size, kept)]
+        return [wish for wish in found if wish is not None]
 
-    def _wish_of_parts(self, unit: Unit, gets_room: Callable[[JobId], bool]) -> Wish | None:
+    def _reserved_before_end(self, job: Job) -> frozenset[NodeName]:
+        """Return the nodes of reservations that begin before the job would be over: Slurm does not start it there."""
+        if not self._flavors.reserved_later:
+            return frozenset()
+        over = _end(job, self.now)
+        return frozenset[NodeName]().union(*(each.nodes for each in self._flavors.reserved_later if each.starts < over))
+
+    def _wish_of_parts(self, unit: Unit, kept: frozenset[NodeName]) -> Wish | None:
         """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
-        kept = self.plans.kept_from(unit.jobs[0], gets_room)
         if (unit.id, kept) not in self._of_parts:
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
             found = [wish for job, amounts in asked if (wish := self._wish_of_job(job, amounts, 0, kept))]
@@ -121,23 +133,25 @@ class Places:
         return self._of_parts[unit.id, kept]
 
     def _wish_of_job(
-        self, job: Job, asked: Amounts, size: int = 0, kept: frozenset[NodeName] = frozenset()
+        self, job: Job, asked: Amounts, size: int, kept: frozenset[NodeName], partition: str = ""
     ) -> Wish | None:
-        """Return the nodes that one job needs; None if nodes do not decide."""
-        count, without = size or max(job.node_count, 1), job.excluded | kept
-        key = id(asked), count, job.partition, without, job.required, job.features, job.exclusive, job.requested
+        """Return the nodes that one job needs in this partition (empty: in any); None if nodes do not decide."""
+        count, without, partition = size or max(job.node_count, 1), job.excluded | kept, partition or job.partition
+        key = id(asked), count, partition, without, job.required, job.features, job.exclusive, job.requested
         if key not in self._wishes:
-            self._wishes[key] = self._work_out_wish(job, asked, count, without)
+            self._wishes[key] = self._work_out_wish(job, asked, count, partition, without)
         return self._wishes[key]
 
-    def _work_out_wish(self, job: Job, asked: Amounts, count: int, without: frozenset[NodeName]) -> Wish | None:
+    def _work_out_wish(
+        self, job: Job, asked: Amounts, count: int, partition: str, without: frozenset[NodeName]
+    ) -> Wish | None:
         """Work out the nodes that one job needs; None if nodes do not decide."""
         kinds = {machine_type_of(name) for name in asked}
         if len(kinds) != 1:
             return None
         kind = next(iter(kinds))
         count = max(count, len(job.required))
-        within = self._draft.overview.nodes_of(job.partition) - without
+        within = self._draft.overview.nodes_of(partition) - without
         usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
         is_total = job.is_total and job.most_nodes != 1
