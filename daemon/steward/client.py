@@ -101,11 +101,13 @@ class Client:
             raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
         return answer
 
-    def job_history(self, job: int) -> list[Json]:
-        """Return every run of a job, oldest first."""
-        return self.array(f"/v1/jobs/{job}/history", read_s=_WORK_S)
+    def job_history(self, job: int | str) -> list[Json]:
+        """Return every run of a job, or of a task of an array (`12_3`), oldest first."""
+        return self.array(f"/v1/jobs/{quote(str(job), safe='+')}/history", read_s=_WORK_S)
 
-    def report(self, *, job: int = 0, since: float = 0.0, month: str = "", user: str = "", partition: str = "") -> Json:
+    def report(
+        self, *, job: int | str = "", since: float = 0.0, month: str = "", user: str = "", partition: str = ""
+    ) -> Json:
         """Return the report on where jobs' time went.
 
         It covers one job, or all jobs with time since `since` (Unix s) or in a month (`2026-11`).

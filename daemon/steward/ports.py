@@ -239,10 +239,11 @@ class LedgerQuery:
     """A choice of lines of the ledger. Times are Unix seconds.
 
     The newest `limit` lines of `job` (0: of all jobs) that began before `until` (None: at any time) and were not over
-    before `since`, with all other runs of their jobs.
+    before `since`, with all other runs of their jobs. `task` limits the lines to runs of this task of an array (`7_2`).
     """
 
     job: int = 0
+    task: str = ""
     since: float = 0.0
     until: float | None = None
     limit: int = 50_000

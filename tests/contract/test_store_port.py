@@ -284,6 +284,14 @@ def test_the_ledger_is_asked_for_a_job_or_for_a_time(world: StoreWorld) -> None:
     assert kept(world, limit=1) == ["run:9.5.2.0"]
 
 
+def test_the_ledger_is_asked_for_a_task_of_an_array(world: StoreWorld) -> None:
+    """`_` stands for any letter in SQL."""
+    runs = {JobId(job): (run_of(job, task_id=task),) for job, task in ((7, "5_1"), (8, "5_12"), (9, "5x1"), (10, ""))}
+    world.store.commit(Memory(cases={CASE.id: CASE}, ledger=runs), [], [])
+    assert kept(world, task="5_1") == ["run:7.5.0.0"]
+    assert kept(world, task="6_1") == []
+
+
 def test_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
     engine = open_engine(mariadb.database())
     memory = Memory(cases={CASE.id: replace(CASE, why=replace(WHY, text="x" * 200_000))})

@@ -96,7 +96,11 @@ class FakeStore(StorePort):
 
     def ledger(self, wanted: LedgerQuery) -> list[Line]:
         """All lines; of jobs only the one asked for."""
-        return [line for line in self.lines.values() if wanted.job in (0, getattr(line, "job", None))]
+        return [
+            line
+            for line in self.lines.values()
+            if wanted.job in (0, getattr(line, "job", None)) and wanted.task in ("", getattr(line, "task_id", None))
+        ]
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         self._write()

@@ -60,6 +60,7 @@ class FakeStore:
             for key, line in self.lines.items()
             if (key in young or (isinstance(line, Run) and line.job in jobs))
             and wanted.job in (0, getattr(line, "job", None))
+            and wanted.task in ("", getattr(line, "task_id", None))
             and (wanted.until is None or _begin(line) < wanted.until)
         ]
         return sorted(found, key=lambda line: (_begin(line), key_of(line)))[-wanted.limit :]

@@ -3,6 +3,7 @@
 import os
 import pwd
 import random
+import time
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any
@@ -118,11 +119,17 @@ def _munge_watch(config: AgentConfig, care: MungeCare, mending: Mending) -> tupl
     return () if config.cluster.munge_socket else (care.run(mending.restart),)
 
 
+_ALL_TOLD_S = 0.5
+"""A shutdown tells one process after the other to end; on a busy machine the agent may hear it first, and look around
+before the slurmstepds are told."""
+
+
 def _last_word(stepds: Stepds) -> float:
+    until = time.monotonic() + _ALL_TOLD_S
     are_told = stepds.are_told_to_end()  # asked first: the slurmstepds end with their jobs
     if host_ends():
         return WITH_HOST
-    return WITH_ALL if are_told else ALONE
+    return WITH_ALL if are_told or stepds.are_told_to_end(until - time.monotonic()) else ALONE
 
 
 def _desk(

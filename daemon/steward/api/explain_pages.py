@@ -3,7 +3,6 @@
 Orders for elastic runs are read here, too.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,19 +19,17 @@ from steward.api.turns import Turns
 from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, SizeChange
 from steward.model.events import Event
-from steward.model.ids import JobId, NodeName
-from steward.model.observed import Observed
+from steward.model.ids import JOB_WORD, JobId, NodeName
+from steward.model.ledger import Run
 from steward.model.order import ChangeRun, Refusal, RefusalKind
 from steward.model.text import printable
 from steward.policy.elastic.picture import picture, stretches_of
+from steward.ports import LedgerQuery, StorePort
 from steward.views.explain import explain_job, explain_node
 from steward.views.explain_group import explain_group, run_lines
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
-_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10})|_\[[0-9,:%.-]{1,200}\]|\+([0-9]{1,5}))?(?:\.[0-9a-z+]{1,20})?")
-"""A job as Slurm shows it: its id, a task of an array (`7_2`), all its waiting tasks (`7_[3-9%2]`), a part of a
-heterogeneous job (`7+1`), or a step of any of them (`7.0`, `7.batch`)."""
 _EVENTS = 50
 
 
@@ -90,7 +87,7 @@ def known_node(word: str, snapshot: Snapshot) -> NodeName:
 
 def job_of(word: str, snapshot: Snapshot) -> JobId:
     """Return the id of a job. Raises HTTPException if neither Slurm nor Steward knows the job."""
-    id = job_number(word, snapshot.seen)
+    id = job_number(word, snapshot)
     if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
         raise unknown_job(word)
     return id
@@ -99,7 +96,7 @@ def job_of(word: str, snapshot: Snapshot) -> JobId:
 def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snapshot]:
     """Return the id of a job as `job_of` does, and a snapshot with the job as Slurm shows it now."""
     # The job may have begun or ended since the last cycle.
-    if (id := job_number(word, snapshot.seen)) is not None:
+    if (id := job_number(word, snapshot)) is not None:
         snapshot = source.with_job(id, snapshot)
     return job_of(word, snapshot), snapshot
 
@@ -112,23 +109,37 @@ def unknown_job(word: str) -> HTTPException:
     )
 
 
-def job_number(word: str, seen: Observed) -> JobId | None:
-    """Return the id of a job from a word as `_JOB` has it, for a part that of its heterogeneous job.
+def job_number(word: str, snapshot: Snapshot | None, store: StorePort | None = None) -> JobId | None:
+    """Return the id of a job from a word such as `JOB_WORD`, for a part that of its heterogeneous job.
 
-    Return None if Slurm does not know that task or part. Raises HTTPException for any other text.
+    A task of an array that Slurm has forgotten is looked for in its runs, with `store` also in those of older jobs.
+    Return None if the task or part is not known. Raises HTTPException for any other text.
     """
-    if not (found := _JOB.fullmatch(word)):
+    if not (found := JOB_WORD.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     number, index, offset = found.groups()
     id = JobId(int(number))
+    jobs = snapshot.seen.jobs if snapshot is not None else {}
     if offset is not None:
-        return id if any(job.het_job_id == id for job in seen.jobs.values()) else None
+        # of a job that Slurm has forgotten its parts are not known any more
+        return id if id not in jobs or jobs[id].het_job_id == id else None
     if index is None:
-        job = seen.jobs.get(id)
+        job = jobs.get(id)
         return job.het_job_id if job is not None and job.is_part else id
-    same = [job for job in seen.jobs.values() if job.array_job_id == id and job.array_task in (int(index), None)]
+    same = [job for job in jobs.values() if job.array_job_id == id and job.array_task in (int(index), None)]
     # The waiting tasks of an array share one record, that of the array: prefer a record of the task's own.
-    return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
+    if same:
+        return min(same, key=lambda job: (job.array_task is None, job.id)).id
+    return _job_of_task(f"{id}_{int(index)}", snapshot, store)
+
+
+def _job_of_task(task: str, snapshot: Snapshot | None, store: StorePort | None) -> JobId | None:
+    """Return the id of a task of an array by its runs, the newest of them first; None if none is known."""
+    kept = snapshot.memory.ledger.values() if snapshot is not None else ()
+    runs = [run for runs in kept for run in runs[-1:] if run.task_id == task]
+    if not runs and store is not None:
+        runs = [line for line in store.ledger(LedgerQuery(task=task)) if isinstance(line, Run)]
+    return max(runs, key=lambda run: run.started).job if runs else None
 
 
 _PAUSED = {"true": True, "false": False, "": None}

@@ -124,7 +124,14 @@ def _jobs(team: str, draft: Draft) -> list[Json]:
     chosen = sorted(mine, key=lambda job: (not job.is_active, job.id))[:_JOBS]
     turn = take_turn(draft)
     return [
-        {"id": job.id, "name": job.name, "state": job.state.value, "text": _line(job, turn, draft)} for job in chosen
+        {
+            "id": job.id,
+            "shown_id": job.shown_id,
+            "name": job.name,
+            "state": job.state.value,
+            "text": _line(job, turn, draft),
+        }
+        for job in chosen
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from steward.api.explain_pages import is_number, run_report
+from steward.api.explain_pages import job_number, run_report
 from steward.api.shapes import shape
 from steward.api.source import Source
 from steward.api.user_names import user_name
@@ -35,12 +35,12 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
     """Return the report; with `only`, of this user's jobs only. Raises HTTPException."""
     now = source.clock.now()
     try:
-        choice = replace(ReportChoice.of(query, now), only=only)
+        choice = replace(ReportChoice.of(query, now), job=_job_asked_for(query, source), only=only)
     except ValueError as error:
         raise HTTPException(400, str(error)) from error
     found = report_view(source.store, choice, now)
     if choice.job and not found["jobs"]:
-        raise _not_there(choice.job)
+        raise _not_there(query["job"])
     snapshot = source.latest() if choice.job else None
     run = snapshot.memory.elastic.get(JobId(choice.job)) if snapshot is not None else None
     if snapshot is not None and run is not None and only in (None, run.uid):
@@ -53,16 +53,28 @@ def history_page(source: Source, word: str, only: int | None = None) -> list[Jso
 
     Raises HTTPException.
     """
-    if not is_number(word):
-        raise HTTPException(404, f"{printable(word, 40)} is not a job number")
-    found = history_view(source.store, int(word), only)
+    found = history_view(source.store, _job_in_ledger(word, source), only)
     if not found:
-        raise _not_there(int(word))
+        raise _not_there(word)
     return found
 
 
-def _not_there(job: int) -> HTTPException:
-    return HTTPException(404, f"job {job} is not in the ledger: it never opted in, or it is too long ago")
+def _job_asked_for(query: Mapping[str, str], source: Source) -> int:
+    """Return the id of the query's job; 0 if it names none. Raises HTTPException."""
+    word = query.get("job", "0")
+    return 0 if word in ("", "0") else _job_in_ledger(word, source)
+
+
+def _job_in_ledger(word: str, source: Source) -> JobId:
+    """Return the id of a job as a person writes it (`7`, `7_2`, `7+1`). Raises HTTPException."""
+    found = job_number(word, source.latest(), source.store)
+    if found is None:
+        raise _not_there(word)
+    return found
+
+
+def _not_there(word: str) -> HTTPException:
+    return HTTPException(404, f"job {word} is not in the ledger: it never opted in, or it is too long ago")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +101,6 @@ class ReportChoice:
                 raise ValueError(f"month={printable(month, 20)}: use a month such as 2026-11") from error
         return ReportChoice(
             window=Window(since=since, until=min(until, now)),
-            job=int(_number(query, "job")),
             user=one_line(query.get("user", ""), _LONGEST),
             partition=printable(query.get("partition", ""), _LONGEST),
         )
@@ -178,6 +189,7 @@ def _job_view(one: JobLedger, *, whole: bool) -> Json:
     run = one.last
     found: Json = {
         "job": one.job,
+        "shown_id": run.shown_id,
         "name": run.name,
         "user": user_name(run.uid),
         "account": run.account,

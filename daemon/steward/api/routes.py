@@ -123,13 +123,14 @@ ROUTES = (
     ),
     _read(
         "/v1/jobs",
-        "jobs that opted in: mode, resumes used, excluded nodes, every decision and why",
+        "jobs that opted in: number (`shown_id`: as squeue shows it), mode, resumes used, excluded nodes, every "
+        "decision and why",
         lambda at: jobs_view(at.snapshot),
         answer="array",
     ),
     _read(
         "/v1/jobs/{job}/history",
-        "every run of a job, oldest first",
+        "every run of a job (also `ARRAY_INDEX`), oldest first",
         lambda at: history_page(at.source, at.path["job"]),
         answer="array",
         is_heavy=True,
@@ -139,7 +140,7 @@ ROUTES = (
         "where jobs' time went and what incidents took ([report.md](report.md))",
         lambda at: report_page(at.source, at.query),
         query={
-            "job": "its number",
+            "job": "its number, also `ARRAY_INDEX`",
             "since": "Unix seconds",
             "month": "`2026-11`",
             "user": "of one user",

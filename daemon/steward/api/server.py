@@ -71,12 +71,11 @@ class Pages:
             return await run_in_threadpool(choose_events, self._source.store, after, limit, choice)
 
     def _job_number(self, word: str) -> int:
-        """Return the id of a job, also of one that Slurm has forgotten; of an array's task only while Slurm knows it.
+        """Return the id of a job, also of one that Slurm has forgotten; of an array's task for a day after its end.
 
         Raises HTTPException.
         """
-        latest = self._source.latest()
-        found = job_number(word, latest.seen) if latest else None
+        found = job_number(word, self._source.latest())
         if found is None:
             raise HTTPException(404, f"job {printable(word, 40)} is not known to Slurm (any more)")
         return found

@@ -9,8 +9,9 @@ from steward.api.health_metrics import node_state
 from steward.api.shapes import action_shape, shape
 from steward.api.source import Source
 from steward.api.user_names import user_name
+from steward.model.agent_action import Action
 from steward.model.case import Case
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -68,15 +69,21 @@ def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
         "jobs_watched": sum(job.ended is None for job in memory.jobs.values()),
         "jobs_coming_back": sum(job.pending_from is not None for job in memory.jobs.values()),
         "asks_waiting": len(seen.asks),
-        "kept": [
-            {"job": job.id, "nodes": len(job.kept.nodes), "until": job.kept.until}
-            for job in memory.jobs.values()
-            if job.kept is not None and job.kept.freed is None
-        ],
+        "kept": _kept_view(snapshot),
         "hot_spares": {each.hot_group: len(each.nodes) for each in seen.reservations.values() if each.hot_group},
         **_held_back(snapshot, draft),
         "groups": _groups_view(snapshot),
     }
+
+
+def _kept_view(snapshot: Snapshot) -> list[Json]:
+    """Return the nodes that are kept for jobs."""
+    kept = {job.id: job.kept for job in snapshot.memory.jobs.values()}
+    return [
+        {"job": id, "shown_id": snapshot.shown_id(id), "nodes": len(each.nodes), "until": each.until}
+        for id, each in kept.items()
+        if each is not None and each.freed is None
+    ]
 
 
 def _held_back(snapshot: Snapshot, draft: Draft) -> Json:
@@ -213,7 +220,15 @@ def approve(who: str, said: Mapping[str, str]) -> Approve:
 
 def jobs_view(snapshot: Snapshot) -> list[Json]:
     """Return all remembered jobs with `--auto-resume`."""
-    return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in in_order(snapshot.memory)]
+    return [
+        {
+            **shape(job),
+            "shown_id": snapshot.shown_id(job.id),
+            "user": user_name(job.uid),
+            **_slurm_of(snapshot, job),
+        }
+        for job in in_order(snapshot.memory)
+    ]
 
 
 def in_order(memory: Memory) -> list[JobMemory]:
@@ -256,10 +271,17 @@ def plan_view(source: Source, snapshot: Snapshot, now: float) -> Json:
         "picture_at": snapshot.at,
         "slurm": snapshot.seen.slurm.value,
         "paused": snapshot.memory.paused,
-        "actions": [action_shape(action) for action in plan.actions],
+        "actions": [_action_view(action, snapshot) for action in plan.actions],
         "events": [shape(event) for event in plan.events],
         "wake_at": plan.wake_at,
     }
+
+
+def _action_view(action: Action, snapshot: Snapshot) -> Json:
+    """Return an action as JSON, with its job's number as squeue shows it; that is empty for an action on no job."""
+    shown = action_shape(action)
+    job = shown.get("job")
+    return {**shown, "shown_id": snapshot.shown_id(JobId(job)) if job is not None else ""}
 
 
 def natural_sort_key(name: NodeName | str) -> tuple[Any, ...]:

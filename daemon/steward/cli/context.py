@@ -15,8 +15,9 @@ import click
 from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
 from steward.client import Client, Ears, HeadError
+from steward.model.ids import JOB_WORD
 from steward.model.port_error import PortError
-from steward.model.text import cause, harmless, json_text, local_time
+from steward.model.text import cause, harmless, json_text, local_time, printable
 
 P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -32,6 +33,20 @@ class NumberInRange(click.FloatRange):
     """A number within a range, called so in errors and help."""
 
     name = "number"
+
+
+def is_job(text: str) -> bool:
+    """Return whether the text is a job as Slurm shows it: `7`, `7_2`, `7_[3-9%2]`, `7+1`, or a step of one."""
+    return JOB_WORD.fullmatch(text) is not None
+
+
+def job_word(_context: click.Context | None, _option: click.Parameter | None, text: str | None) -> str:
+    """Return the job as given; empty if none is. Raises click.BadParameter for a word that names no job."""
+    if text and not is_job(text):
+        raise click.BadParameter(
+            f"{printable(text, 40)} is no job: use 17, 17_1 of an array, 17+1 of a heterogeneous job"
+        )
+    return text or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

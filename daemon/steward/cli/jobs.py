@@ -2,7 +2,7 @@
 
 import click
 
-from steward.cli.context import Context, IntegerInRange, with_json
+from steward.cli.context import Context, job_word, with_json
 from steward.cli.show import listed, span, when
 from steward.client import Json
 from steward.model.job import JobState
@@ -28,7 +28,7 @@ def jobs(context: Context, user: str, state: str) -> None:
     found = [job for job in context.client().array("/v1/jobs") if _is_wanted(job, user, state)]
     rows = (
         (
-            job["id"],
+            job["shown_id"],
             job["name"],
             job["user"],
             job["state"],
@@ -57,9 +57,9 @@ def _last_decision(job: Json) -> str:
 
 
 @jobs.command()
-@click.argument("job", type=IntegerInRange(min=1))
+@click.argument("job", callback=job_word)
 @with_json
-def history(context: Context, job: int) -> None:
+def history(context: Context, job: str) -> None:
     """Show every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
     rows = (

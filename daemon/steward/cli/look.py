@@ -1,6 +1,5 @@
 """Commands that only read."""
 
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -8,7 +7,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import Context, IntegerInRange, age, print_json, standstill_line, with_json
+from steward.cli.context import Context, IntegerInRange, age, is_job, job_word, print_json, standstill_line, with_json
 from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
@@ -18,7 +17,6 @@ from steward.model.text import PAUSED, REPORT_ONLY, json_text, verdict_label
 _AGAIN_S = 1.0
 _FINE = "fine"
 _KINDS = {"node", "job", "group"}
-_JOB = re.compile(r"[0-9]+(_[0-9]+|_\[[0-9,:%.-]+\]|\+[0-9]+)?(\.[0-9a-z+]+)?")
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
 
 
@@ -58,7 +56,7 @@ def _agents_text(agents: dict[str, Any]) -> str:
 def _kept(found: dict[str, Any]) -> list[str]:
     """Return lines about nodes that are kept, and for which jobs or groups."""
     lines = [
-        f"kept      {each['nodes']} nodes for job {each['job']}, {span(time.time(), each['until'])} at most"
+        f"kept      {each['nodes']} nodes for job {each['shown_id']}, {span(time.time(), each['until'])} at most"
         for each in found["kept"]
     ]
     hot = ", ".join(f"{count} in {group}" for group, count in sorted(found["hot_spares"].items()))
@@ -161,7 +159,9 @@ def cases(context: Context, closed: bool) -> None:
     "-n", "--lines", type=IntegerInRange(1, 5000), default=50, show_default=True, help="How many past events to show."
 )
 @click.option("--node", default="", help="Only events of this node.")
-@click.option("--job", default="", metavar="JOB", help="Only events of this job (17, or 17_1 of an array).")
+@click.option(
+    "--job", default="", metavar="JOB", callback=job_word, help="Only events of this job (17, or 17_1 of an array)."
+)
 @click.option("--since", metavar="AGE", callback=age, default=None, help="Only the last 30m, 12h, 7d.")
 @click.option("--kind", default="", help="Only kinds that begin with this: case., node.fault, breaker.")
 @click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
@@ -202,14 +202,15 @@ def _wait_for_head() -> Callable[[HeadError], None]:
 
 
 def _show_event(event: dict[str, Any]) -> None:
-    about = " ".join(f"{key}={event[key]}" for key in ("node", "job", "case") if event[key] is not None)
+    known = {**event, "job": event["data"].get("shown_id", event["job"])}
+    about = " ".join(f"{key}={known[key]}" for key in ("node", "job", "case") if known[key] is not None)
     line(f"{when(event['at'])} {event['kind']} {about} {event['text']}".replace("  ", " "), styled(event["level"]))
 
 
 def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
     """Return the explanation of a name. Without a kind, a number is a job."""
-    if kind == "job" or (not kind and _JOB.fullmatch(name)):
-        return client.explain_job(_job_id(name))
+    if kind == "job" or (not kind and is_job(name)):
+        return client.explain_job(job_word(None, None, name))
     if kind == "group":
         return client.explain_group(name)
     try:
@@ -221,12 +222,6 @@ def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
             return client.explain_group(name)
         except NotThere:
             raise no_node from None
-
-
-def _job_id(text: str) -> str:
-    if not _JOB.fullmatch(text):
-        raise click.BadParameter(f"{text} is not a job id")
-    return text
 
 
 @click.command()
@@ -282,7 +277,6 @@ def plan(context: Context, dry_run: bool) -> None:
 
 def _object_of(action: dict[str, Any]) -> str:
     slot = action.get("slot") or {}
-    for key in ("node", "job"):
-        if action.get(key) is not None:
-            return str(action[key])
-    return str(slot.get("node") or fold(action.get("nodes", [])))
+    if action.get("node") is not None:
+        return str(action["node"])
+    return action["shown_id"] or str(slot.get("node") or fold(action.get("nodes", [])))

@@ -77,7 +77,7 @@ def show(context: Context, team: str) -> None:
         line(f"warning: {text}", "yellow")
     if found["jobs"]:
         line("")
-        rows = [(job["id"], job["name"], job["state"], job["text"]) for job in found["jobs"]]
+        rows = [(job["shown_id"], job["name"], job["state"], job["text"]) for job in found["jobs"]]
         table(("JOB", "NAME", "STATE", "QUOTA"), rows, empty="")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import DAY_S, Context, IntegerInRange, age, print_json, with_json
+from steward.cli.context import DAY_S, Context, age, job_word, print_json, with_json
 from steward.cli.elastic import size_table
 from steward.cli.show import line, table, when
 from steward.model.node_names import fold
@@ -18,7 +18,7 @@ _UNKNOWN = "?"
 
 
 @click.command()
-@click.argument("job", type=IntegerInRange(min=1), required=False)
+@click.argument("job", callback=job_word, required=False)
 @click.option("--since", metavar="AGE", callback=age, default=None, help="The last 30m, 12h, 7d; without JOB: 7d.")
 @click.option("--month", default="", metavar="YYYY-MM", help="A whole month (UTC) instead.")
 @click.option("--user", default="", help="Only jobs of this user (name or number).")
@@ -26,18 +26,18 @@ _UNKNOWN = "?"
 @with_json
 def report(
     context: Context,
-    job: int | None,
+    job: str,
     since: float | None,
     month: str,
     user: str,
     partition: str,
 ) -> None:
     """Show what faults cost: where the time of jobs went. Of jobs with --auto-resume; also what each incident took."""
-    begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * DAY_S)
-    found = context.client().report(job=job or 0, since=begin, month=month, user=user, partition=partition)
+    begin = 0.0 if month or (job and since is None) else time.time() - (since or 7 * DAY_S)
+    found = context.client().report(job=job, since=begin, month=month, user=user, partition=partition)
     if context.as_json:
         print_json(found)
-    elif job is not None:
+    elif job:
         _show_job(found["jobs"][-1])
         if found.get("elastic"):
             _show_run(found["elastic"])
@@ -46,7 +46,7 @@ def report(
 
 
 def _show_job(job: Mapping[str, Any]) -> None:
-    line(f"job {job['job']} {job['name']} of {job['user']} in {job['partition']}: {job['state']}", "bold")
+    line(f"job {job['shown_id']} {job['name']} of {job['user']} in {job['partition']}: {job['state']}", "bold")
     again = f"resumed {times(job['resumes'])}; steps made again: {_known(job['steps_redone'])}"
     line(f"runs      {job['runs']}, {again}")
     _show_sums(job["sums"])
@@ -89,7 +89,7 @@ def _show_sums(sums: Mapping[str, Any]) -> None:
 def _show_many(found: Mapping[str, Any]) -> None:
     rows = [
         (
-            job["job"],
+            job["shown_id"],
             job["user"],
             job["partition"],
             job["state"],

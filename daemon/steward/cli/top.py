@@ -97,7 +97,7 @@ def _cases(client: Client) -> list[tuple[object, ...]]:
 def _jobs(client: Client) -> list[tuple[object, ...]]:
     return [
         (
-            job["id"],
+            job["shown_id"],
             job["name"],
             job["state"],
             job["resumes"],

@@ -41,6 +41,12 @@ class Event:
     job: JobId | None = None
     case: CaseId | None = None
     data: tuple[tuple[str, str], ...] = field(default=())
+    """What else goes with it, such as `group`; `shown_id` is its job's number where squeue shows another than `job`."""
+
+    @property
+    def shown_id(self) -> str:
+        """Return its job's number as squeue shows it; empty if it has none."""
+        return dict(self.data).get("shown_id", str(self.job or ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,8 +102,10 @@ class Job:
     """The only node counts that the job takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
     is_total: bool = False
     """Whether the requested resources are a total for all its nodes (`--gpus`, `-n`), not for each node."""
+    array_tasks: str = ""
+    """The waiting array tasks that its record stands for, as Slurm writes them: `5-9%2`."""
     waiting_tasks: int = 1
-    """The number of array tasks that its record stands for."""
+    """The number of these tasks; 1 for any other job."""
     most_tasks: int = 0
     """The most tasks of that array that may run at once (`--array=0-9%2`); 0: any number."""
     required: frozenset[NodeName] = frozenset()
@@ -136,10 +138,18 @@ class Job:
 
     @property
     def shown_id(self) -> str:
-        """Return its number as squeue shows it: that of a task of an array is `7_2`."""
-        if self.array_job_id is None or self.array_task is None:
-            return str(self.id)
-        return f"{self.array_job_id}_{self.array_task}"
+        """Return its number as squeue shows it: `7_2`, `7_[5-9%2]`, `7+1` of a heterogeneous job's part.
+
+        The leader's is that of the whole job.
+        """
+        if self.array_job_id is not None and self.array_task is not None:
+            return f"{self.array_job_id}_{self.array_task}"
+        if self.array_job_id is not None and self.array_tasks:
+            return f"{self.array_job_id}_[{self.array_tasks}]"
+        # Slurm numbers the parts in one go, each with the next number
+        if self.het_job_id is not None and self.id > self.het_job_id:
+            return f"{self.het_job_id}+{self.id - self.het_job_id}"
+        return str(self.id)
 
     @property
     def whole_id(self) -> JobId:

@@ -1,10 +1,11 @@
 """The ledger: each run of an opted-in job, its end, and the cost of that end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.ids import CaseId, JobId, NodeName, UnixTime
+from steward.model.job import Job
 from steward.model.resume import Decision
 from steward.model.why import Why
 
@@ -45,6 +46,8 @@ class Run:
     restart: int
     uid: int
     started: UnixTime
+    task_id: str = ""
+    """The job's number as squeue shows it, for a task of an array: `7_2`; empty for any other job."""
     attempt: int = 0
     name: str = ""
     partition: str = ""
@@ -89,6 +92,11 @@ class Run:
         return f"{self.job}.{int(self.opted_at)}.{self.restart}.{self.attempt}"
 
     @property
+    def shown_id(self) -> str:
+        """Return the job's number as squeue shows it."""
+        return self.task_id or str(self.job)
+
+    @property
     def was_hit(self) -> bool:
         """Return whether a fault ended the run: it was retried or requeued, or culprits were found."""
         return self.ending in (Ending.RETRIED, Ending.REQUEUED) or bool(self.culprits)
@@ -127,6 +135,14 @@ class Run:
             return None
         began = None if self.again_from is None else max(self.again_from - 1, 0)
         return min((at for at in (began, self.checkpoint_step) if at is not None), default=None)
+
+
+def shown_id(id: JobId, jobs: Mapping[JobId, Job], ledger: Mapping[JobId, tuple[Run, ...]]) -> str:
+    """Return the job's number as squeue shows it, for a job that Slurm has forgotten by its runs."""
+    if (job := jobs.get(id)) is not None:
+        return job.shown_id
+    runs = ledger.get(id)
+    return runs[-1].shown_id if runs else str(id)
 
 
 class Phase(Enum):

@@ -20,7 +20,7 @@ from steward.model.health import Incarnation, Trial
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import Job
-from steward.model.ledger import Run
+from steward.model.ledger import Run, shown_id
 from steward.model.memory import AskMemory, Breaker, HeadMemory, Incident, Memory, Served, Stray
 from steward.model.observed import Freshness, Observed
 from steward.model.partition import Gate
@@ -157,9 +157,8 @@ class Draft:
         return None if found is None or found.state is InstanceState.GONE else found
 
     def shown_id(self, job: JobId) -> str:
-        """Return the job's number as squeue shows it; of a job that Slurm does not know as it is."""
-        known = self.seen.jobs.get(job)
-        return str(job) if known is None else known.shown_id
+        """Return the job's number as squeue shows it."""
+        return shown_id(job, self.seen.jobs, self.ledger)
 
     @property
     def slurm_is_fresh(self) -> bool:
@@ -234,13 +233,16 @@ class Draft:
     ) -> None:
         """Write an event; with `once`, only if no event of this key was written before.
 
-        `data` (such as `group`) and `who` go with the event; empty values are left out.
+        `data` (such as `group`), `who` and the number of an array's task as squeue shows it go with the event; empty
+        values are left out.
         """
         if once in self.noted:
             return
         if once:
             self.noted[once] = self.now
-        told = tuple((name, value) for name, value in (*data.items(), ("who", self.who)) if value)
+        shown = self.shown_id(job) if job is not None else ""
+        more = {**data, "who": self.who, "shown_id": "" if shown == str(job) else shown}
+        told = tuple((name, value) for name, value in more.items() if value)
         event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=told)
         self._events.append(event)
 

@@ -290,18 +290,19 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory, draft: Draft) -> s
     if job is None:
         runs = memory.ledger.get(id, ())
         last = f' "{runs[-1].name}", last on {fold(runs[-1].nodes)}' if runs else ""
-        return f"Job {id}{last}: Slurm does not know it any more."
+        return f"Job {_shown_id(id, draft)}{last}: Slurm does not know it any more."
     nodes = job.nodes.union(*(part.nodes for part in other_parts(job, draft.seen.jobs)))
     where = f" on {fold(nodes)}" if nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
     hides_state = job.state is JobState.UNKNOWN and job.is_completing  # as Slurm 22.05's scontrol does
     state = "COMPLETING" if hides_state else job.state.value
-    return f'Job {_shown_id(job)} "{job.name}": {state}{reason}{where}, {_restarts(job.restarts)}.'
+    return f'Job {_shown_id(id, draft)} "{job.name}": {state}{reason}{where}, {_restarts(job.restarts)}.'
 
 
-def _shown_id(job: Job) -> str:
+def _shown_id(id: JobId, draft: Draft) -> str:
     """Return the job's number as squeue shows it; for a task of an array with the task's own: `7_2 (job 9)`."""
-    return job.shown_id if job.array_task is None else f"{job.shown_id} (job {job.id})"
+    shown = draft.shown_id(id)
+    return shown if shown == str(id) or shown.endswith("]") else f"{shown} (job {id})"
 
 
 def _restarts(count: int) -> str:

@@ -42,7 +42,7 @@ def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
         "level": message.level.value,
         "kind": event.kind,
         "node": event.node or "",
-        "job": str(event.job or ""),
+        "job": event.shown_id,
         "case": event.case or "",
         "count": str(message.count),
         "since": _clock(message.since),

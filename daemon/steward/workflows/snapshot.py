@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from steward.model.ids import JobId
+from steward.model.ledger import shown_id
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
@@ -49,3 +51,7 @@ class Snapshot:
     memory: Memory
     plan: Plan
     phases: Phases = Phases()
+
+    def shown_id(self, job: JobId) -> str:
+        """Return the job's number as squeue shows it."""
+        return shown_id(job, self.seen.jobs, self.memory.ledger)

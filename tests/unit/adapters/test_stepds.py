@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -188,24 +189,50 @@ PMIX = tuple(
 # Told to end, each of them
 
 
+def told_to_end(node: Node, *steps: str) -> tuple[Stepds, list["subprocess.Popen[bytes]"]]:
+    """Slurmstepds that block SIGTERM, on a node whose spool has a socket of each."""
+    node.conf.write_text(f"SlurmdSpoolDir={node.folder}\n")
+    for name in (f"n1_{JOB}.4294967291", f"n1_{OTHER}.0"):
+        (node.folder / name).touch()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        started = [node.start(step) for step in steps]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    return Stepds(node.conf, node="n1", owner=os.getuid()), started
+
+
 @pytest.mark.parametrize(("told", "are_told"), [((), False), ((0,), False), ((0, 1), True)])
 def test_all_slurmstepds_that_were_sent_a_signal_which_slurm_never_sends_them_show_a_shutdown(
     node: Node, told: tuple[int, ...], are_told: bool
 ) -> None:
     """A slurmstepd blocks it, so it stays pending. Those of other nodes on this machine say nothing."""
-    stepds = Stepds(node.conf, node="n1", owner=os.getuid())
-    node.conf.write_text(f"SlurmdSpoolDir={node.folder}\n")
-    for name in (f"n1_{JOB}.4294967291", f"n1_{OTHER}.0"):
-        (node.folder / name).touch()
-    assert not stepds.are_told_to_end()
-    blocked = [signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})]
-    try:
-        steps = [node.start(f"slurmstepd: [{JOB}.batch]"), node.start(f"slurmstepd: [{OTHER}.0]")]
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked[0])
+    none, _ = told_to_end(node)
+    assert not none.are_told_to_end(FACT_S), "and nothing is waited for where none runs"
+    stepds, steps = told_to_end(node, stepd(step="batch"), stepd(OTHER))
     for number in told:
         steps[number].terminate()
     assert stepds.are_told_to_end() is are_told
+
+
+def test_a_slurmstepd_that_is_told_to_end_after_the_agent_is_waited_for(node: Node) -> None:
+    """A shutdown tells one process after the other; the agent may look around before the next is told."""
+    stepds, steps = told_to_end(node, stepd(step="batch"), stepd(OTHER))
+    steps[0].terminate()
+    later = threading.Timer(0.1, steps[1].terminate)
+    later.start()
+    assert stepds.are_told_to_end(FACT_S)
+    later.join()
+
+
+def test_one_that_ends_meanwhile_is_not_waited_for(node: Node) -> None:
+    """A job that ends by itself says nothing, and the others are told."""
+    stepds, steps = told_to_end(node, stepd(step="batch"), stepd(OTHER))
+    steps[0].terminate()
+    later = threading.Timer(0.1, steps[1].kill)
+    later.start()
+    assert stepds.are_told_to_end(FACT_S)
+    later.join()
 
 
 """What a killed slurmstepd leaves of PMIx."""

@@ -16,10 +16,11 @@ from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.model.plan import Plan
 from steward.ports import Retryable
-from steward.workflows.snapshot import HeadStandstill
+from steward.workflows.snapshot import HeadStandstill, Snapshot
 from tests.builders.api_cluster import an_api_cluster
-from tests.builders.picture import T0, a_cluster, names
+from tests.builders.picture import T0, Picture, a_cluster, names
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
 from tests.fakes.until import FACT_S
@@ -262,13 +263,20 @@ def test_before_the_first_look_a_page_says_why_there_is_none(api: ApiBench) -> N
         api.client().object("/v1/status")
 
 
+def shown(picture: Picture) -> Snapshot:
+    plan = Plan(actions=(), memory=picture.memory)
+    return Snapshot(
+        at=picture.now, number=1, seen=picture.seen, before=picture.memory, memory=picture.memory, plan=plan
+    )
+
+
 def test_a_task_of_an_array_that_waits_is_explained_by_the_record_of_all_that_wait() -> None:
     """Slurm has one record for all of them."""
     waiting = a_cluster().job(148, on=(), state=JobState.PENDING, started=None, array_job_id=JobId(148))
     running = waiting.job(149, array_job_id=JobId(148), array_task=1)
-    assert job_number("148_150", waiting.seen) == JobId(148)
-    assert job_number("148_1", running.seen) == JobId(149)
-    assert job_number("150_1", running.seen) is None
+    assert job_number("148_150", shown(waiting)) == JobId(148)
+    assert job_number("148_1", shown(running)) == JobId(149)
+    assert job_number("150_1", shown(running)) is None
 
 
 @pytest.mark.parametrize("word", ["7", "7+0", "7+1", "8", "7.0", "7.batch", "7+1.2", "8.extern"])
@@ -285,7 +293,7 @@ def test_a_job_is_found_by_every_name_that_slurm_gives_it_its_parts_and_its_step
 @pytest.mark.parametrize("word", ["7_[1-3]", "7_[1,4-9%2]", "7_[0-8:2].0"])
 def test_the_waiting_tasks_of_an_array_are_found_by_the_name_that_slurm_gives_them(api: ApiBench, word: str) -> None:
     picture = a_cluster().job(7, array_job_id=JobId(7), state=JobState.PENDING, nodes=frozenset())
-    assert job_number(word, picture.seen) == JobId(7)
+    assert job_number(word, shown(picture)) == JobId(7)
 
 
 def test_a_job_is_explained_as_slurm_shows_it_now_and_not_as_the_last_turn_saw_it(api: ApiBench) -> None:

@@ -56,7 +56,8 @@ def test_events_are_chosen_by_job_and_age(api: ApiBench, words: list[str], found
 
 def test_events_of_a_job_that_is_none_are_refused_in_one_line(api: ApiBench) -> None:
     found = CliRunner().invoke(main, ["--url", api.url, "events", "--job", "x"])
-    assert (found.exit_code, len(found.output.splitlines())) == (1, 1)
+    assert found.exit_code == 2
+    assert "x is no job: use 17, 17_1 of an array, 17+1 of a heterogeneous job" in found.output
 
 
 def test_a_job_that_slurm_forgot_keeps_its_name_and_nodes(api: ApiBench) -> None:

@@ -160,4 +160,21 @@ def test_a_job_that_has_no_nodes_has_nothing_allocated_whatever_slurmctld_keeps_
 )
 def test_a_record_stands_for_the_tasks_of_an_array_that_wait(text: str, tasks: int, most: int) -> None:
     job = records.job_of(job_line(array_tasks=text))
-    assert (job.waiting_tasks, job.most_tasks) == (tasks, most)
+    assert (job.array_tasks, job.waiting_tasks, job.most_tasks) == (text, tasks, most)
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({}, "12"),
+        ({"array_job_id": 7, "array_task": 2}, "7_2"),
+        ({"id": 7, "array_job_id": 7, "array_tasks": "5-9%2", "state": "PENDING"}, "7_[5-9%2]"),
+        ({"id": 7, "array_job_id": 7, "array_tasks": "5", "state": "PENDING"}, "7_[5]"),
+        ({"id": 7, "array_job_id": 7, "array_task": 9}, "7_9"),
+        ({"id": 12, "het_job_id": 12}, "12"),
+        ({"id": 14, "het_job_id": 12}, "12+2"),
+    ],
+)
+def test_a_job_is_named_as_squeue_names_it(told: dict[str, object], shown: str) -> None:
+    """The last task of an array has the array's own id; the leader of a heterogeneous job stands for all of it."""
+    assert records.job_of(job_line(**({"id": 12} | told))).shown_id == shown

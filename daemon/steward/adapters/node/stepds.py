@@ -56,6 +56,7 @@ _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _RUN_VARIABLES = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
+_LOOK_AGAIN_S = 0.02
 _MOST_PARENTS = 1000
 """The most parents that are followed: processes are not read at one moment, so parents might form a loop."""
 
@@ -92,17 +93,24 @@ class Stepds:
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
 
-    def are_told_to_end(self) -> bool:
+    def are_told_to_end(self, within_s: float = 0.0) -> bool:
         """Return whether slurmstepds run here and each has a pending SIGTERM, as from a shutdown of the machine.
 
-        Slurm itself never sends one to a slurmstepd, which blocks the signal, so that it stays pending.
+        Slurm itself never sends one to a slurmstepd, which blocks the signal, so that it stays pending. Those that run
+        here and have none are given `within_s` seconds to get one.
         """
+        until = time.monotonic() + within_s
+        while (told := self._told_to_end()) and not all(told) and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_S)
+        return bool(told) and all(told)
+
+    def _told_to_end(self) -> list[bool]:
+        """Return for each slurmstepd of this node whether it has a pending SIGTERM."""
         jobs = self._jobs_of_node()
         found = [(seen.process.pid, title) for seen in proc.all_processes() if (title := self._title_of(seen))]
         here = [pid for pid, title in found if jobs is None or int(title[1]) in jobs]
         told = [_is_pending(pid, signal.SIGTERM) for pid in here if self._is_of_ours(pid)]
-        left = [each for each in told if each is not None]  # some end while we look
-        return bool(left) and all(left)
+        return [each for each in told if each is not None]  # some end while we look
 
     def _jobs_of_node(self) -> frozenset[int] | None:
         """Return the jobs with a slurmstepd's socket (`n1_12.0`) in the node's spool; None if unknown."""

@@ -124,6 +124,7 @@ class _OfQuotas(TypedDict):
     memory_per_cpu: bool
     unavailable: frozenset[NodeName]
     planned: frozenset[NodeName]
+    array_tasks: str
     waiting_tasks: int
     most_tasks: int
 
@@ -146,6 +147,7 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
         "memory_per_cpu": of["memory_per_cpu"] == "1",
         "unavailable": unavailable(record_form.unescaped(of["described"])),
         "planned": frozenset() if has else expand(record_form.unescaped(of["planned"])),
+        "array_tasks": record_form.unescaped(of["array_tasks"]),
         "waiting_tasks": count_tasks(of["array_tasks"]),
         "most_tasks": tasks_at_once(of["array_tasks"]),
     }

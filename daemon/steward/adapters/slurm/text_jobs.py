@@ -179,7 +179,8 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
 
 def _plain_job(of: Mapping[str, str], times: int) -> Job:
     state, flags = records.job_state(_checked(_STATE, of["state"]))
-    array, task, waiting = _array(of, times)
+    array, task, tasks = _array(of)
+    waiting = _count_of(tasks, of, times)
     tres, started = intern(_text(of["tres-alloc"])), _time(of["starttime"])
     on, nodes = _nodes(of["nodelist"]), _number(of["numnodes"])
     return Job(
@@ -210,23 +211,29 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         allocated=tres if records.has_nodes(state, on) else "",
         required=_nodes(of["reqnodes"]),
         planned=frozenset() if records.has_nodes(state, on) else _nodes(of["schednodes"]),
+        array_tasks=tasks,
         waiting_tasks=waiting,
         most_tasks=records.tasks_at_once(of["jobarrayid"].rstrip("]")),
     )
 
 
-def _array(of: Mapping[str, str], times: int) -> tuple[JobId | None, int | None, int]:
-    """Return the array, the task (None: all that still wait) and the number of tasks. Raises Merged."""
+def _array(of: Mapping[str, str]) -> tuple[JobId | None, int | None, str]:
+    """Return the array, the task (None: all that still wait) and those that wait as Slurm writes them."""
     shown = of["jobarrayid"].partition("_")[2]
     if not shown:
-        return None, None, 1
+        return None, None, ""
     array = JobId(_number(of["arrayjobid"]))
-    if not shown.startswith("["):
-        return array, _number(shown), 1
-    tasks = records.count_tasks(shown.strip("[]"))
-    if JobId(_number(of["jobid"])) != array or tasks != times:
+    return (array, None, shown.strip("[]")) if shown.startswith("[") else (array, _number(shown), "")
+
+
+def _count_of(tasks: str, of: Mapping[str, str], times: int) -> int:
+    """Return how many waiting tasks the record stands for. Raises Merged."""
+    if not tasks:
+        return 1
+    count = records.count_tasks(tasks)
+    if _number(of["jobid"]) != _number(of["arrayjobid"]) or count != times:
         raise Merged("tasks of an array that squeue shows as one")
-    return array, None, tasks
+    return count
 
 
 def _checked(pattern: re.Pattern[str], text: str) -> str:

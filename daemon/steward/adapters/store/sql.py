@@ -209,6 +209,7 @@ def read(connection: Connection, wanted: LedgerQuery) -> list[Line]:
     where += [table.c.begun < wanted.until] if wanted.until is not None else []
     where += [_goes_on(wanted.since)] if wanted.since else []
     where += [table.c.job == wanted.job] if wanted.job else []
+    where += [table.c.body.contains(f'"task_id": {json.dumps(wanted.task)}', autoescape=True)] if wanted.task else []
     query = select(table.c.key, table.c.kind, table.c.body).where(*where)
     newest = query.order_by(table.c.begun.desc(), table.c.key.desc()).limit(wanted.limit)
     found = [

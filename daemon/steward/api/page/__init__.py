@@ -22,7 +22,7 @@ from steward.api.page.look import Look, PageLooks, PageRequest
 from steward.api.page.words import FILTERS
 from steward.api.source import Source
 from steward.api.turns import News, Turns
-from steward.model.ids import NodeName
+from steward.model.ids import JOB_WORD, NodeName
 from steward.model.text import harmless, printable
 from steward.ports import Retryable
 
@@ -155,7 +155,7 @@ class _Pages:
         place = f"/nodes?q={quote(word, safe='')}"
         if NodeName(word) in snapshot.seen.nodes:
             place = f"/node/{quote(word, safe='')}"
-        elif word.isascii() and word.partition("_")[0].isdigit():
+        elif JOB_WORD.fullmatch(word):
             place = f"/job/{quote(word, safe='')}"
         elif any(word in (case.id, case.number) for case in memory.cases.values()):
             place = f"/case/{quote(word, safe='')}"

@@ -155,7 +155,7 @@ def day_of_node(
 ) -> tuple[ChartLane, ...]:
     """Return the chart of a node's last 24 hours: its repairs, its jobs with --auto-resume, and its events."""
     out = [(*out_of_service(case), "lost", f"{case.id}: {case.why.text}") for case in cases]
-    jobs = [(run.started, run.ended, "work", f"job {run.job} {run.name}") for run in runs]
+    jobs = [(run.started, run.ended, "work", f"job {run.shown_id} {run.name}") for run in runs]
     told = [(event.at, event.at, f"tick {event.level.value}", event.text) for event in events]
     return tuple(
         ChartLane(label=label, bars=bars, text=f"{label}: {len(bars)} in 24 hours")

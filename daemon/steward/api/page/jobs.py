@@ -28,6 +28,7 @@ class JobRow:
     """A job in a list. `last` is the last decision about the job."""
 
     id: JobId
+    shown_id: str
     name: str
     user: str
     state: str
@@ -53,6 +54,7 @@ class OneJob:
     """One job. `row` is None if the job did not opt in; `slurm` is None if Slurm has forgotten the job."""
 
     id: JobId
+    shown_id: str
     slurm: Job | None
     user: str
     row: JobRow | None
@@ -84,7 +86,7 @@ def _is_asked_for(job: JobMemory, look: Look, asked: PageRequest) -> bool:
         return False
     if state and state != ("over" if job.ended is not None else "back" if job.pending_from is not None else "on"):
         return False
-    return not text or text in str(job.id) or text in _name(job, look).lower()
+    return not text or text in look.snapshot.shown_id(job.id) or text in str(job.id) or text in _name(job, look).lower()
 
 
 def _name(job: JobMemory, look: Look) -> str:
@@ -97,6 +99,7 @@ def row(job: JobMemory, look: Look) -> JobRow:
     runs = snapshot.memory.ledger.get(job.id, ())
     return JobRow(
         id=job.id,
+        shown_id=snapshot.shown_id(job.id),
         name=_name(job, look),
         user=user_name(job.uid),
         state=known.state.value if known and job.ended is None else (job.end_text or "ended"),
@@ -122,6 +125,7 @@ def job(look: Look, asked: PageRequest) -> OneJob:
     uid = mem.uid if mem else known.user_id if known else None
     return OneJob(
         id=id,
+        shown_id=snapshot.shown_id(id),
         slurm=known,
         user=user_name(uid) if uid is not None else "",
         row=mine,

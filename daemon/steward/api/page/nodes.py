@@ -84,6 +84,7 @@ class NodesPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOnNode:
     id: JobId
+    shown_id: str
     name: str
     user: str
     state: str
@@ -278,6 +279,7 @@ def _jobs(name: NodeName, runs: Iterable[Run], look: Look) -> tuple[JobOnNode, .
 def _now(job: Job, look: Look) -> JobOnNode:
     return JobOnNode(
         id=job.id,
+        shown_id=job.shown_id,
         name=job.name,
         user=user_name(job.user_id),
         state=job.state.value,
@@ -291,6 +293,7 @@ def _past(run: Run) -> JobOnNode:
     how = run.end_text or (run.ending.value if run.ending else "")
     return JobOnNode(
         id=run.job,
+        shown_id=run.shown_id,
         name=run.name,
         user=user_name(run.uid),
         state=how,

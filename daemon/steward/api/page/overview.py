@@ -154,7 +154,7 @@ def _doing(look: Look) -> Box:
     runs = [run for run in memory.elastic.values() if run.is_changing]
     parts: list[tuple[Sequence[Any], Callable[[Any], Line]]] = [
         (cases, lambda case: _of_case(case, next_of_case(case, draft))),
-        (jobs, lambda job: _line(f"/job/{job.id}", f"job {job.id}", "coming back", job.pending_from, _why(job))),
+        (jobs, lambda job: _of_job(job, look)),
         (
             groups,
             lambda one: _line(f"/group/{quote(one.name, safe='')}", one.name, one.status.value, None, one.message),
@@ -192,8 +192,9 @@ def _for_person(case: Case, look: Look) -> str:
     return next_of_case(case, look.draft)
 
 
-def _why(job: JobMemory) -> str:
-    return job.last_attempt.why.text if job.last_attempt is not None else ""
+def _of_job(job: JobMemory, look: Look) -> Line:
+    why = job.last_attempt.why.text if job.last_attempt is not None else ""
+    return _line(f"/job/{job.id}", f"job {look.snapshot.shown_id(job.id)}", "coming back", job.pending_from, why)
 
 
 def _line(href: str, name: str, word: str, since: float | None, text: str) -> Line:

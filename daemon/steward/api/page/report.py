@@ -36,7 +36,7 @@ def report(look: Look, asked: PageRequest) -> ReportPage:
     months = _months(look.now)
     month = asked.word("month") or months[0]
     try:
-        choice = ReportChoice.of({**dict(asked.said), "month": month, "job": "0"}, look.now)
+        choice = ReportChoice.of({**dict(asked.said), "month": month}, look.now)
     except ValueError as error:
         raise HTTPException(400, str(error)) from error
     found = report_view(look.source.store, choice, look.now)

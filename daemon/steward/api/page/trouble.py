@@ -74,6 +74,7 @@ class Doing:
     about: str
     node: str
     job: str
+    shown_id: str
     why: str
     rule: str
 
@@ -144,7 +145,7 @@ def events(look: Look, asked: PageRequest) -> EventsPage:
     """
 
     def job_of(word: str) -> int:
-        found = job_number(word, look.snapshot.seen)
+        found = job_number(word, look.snapshot, look.source.store)
         if found is None:
             raise HTTPException(404, f"job {printable(word, 40)} is not known to Slurm (any more)")
         return found
@@ -170,6 +171,7 @@ def _doing(action: Json) -> Doing:
         about=node or job or str(slot.get("node") or fold(action.get("nodes", []))),
         node=node,
         job=job,
+        shown_id=action["shown_id"],
         why=action["why"]["text"],
         rule=action["why"]["rule"],
     )

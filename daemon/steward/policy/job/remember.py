@@ -228,13 +228,11 @@ def _tell_foreign(word: OptedIn, draft: Draft) -> None:
     if job is None or not job.is_active or word.restart != job.restarts:
         return
     # the user chooses which jobs to name: a warning for each of them could flood the log
-    node = min(word.told_by)
+    node, shown = min(word.told_by), job.shown_id
     if word.uid not in (0, job.user_id):
-        text = (
-            f"uid {word.uid} on {node} reports another user's job as its own, such as {word.job}: the report is ignored"
-        )
+        text = f"uid {word.uid} on {node} reports another user's job as its own, such as {shown}: the report is ignored"
         draft.tell("ask.foreign", text, once=f"foreign:{node}:{word.uid}", level=Level.WARNING, node=node)
         return
-    text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
+    text = f"{node} reports that job {shown} opted in, but that job does not run there: the report is ignored"
     once = f"elsewhere:{word.job}:{word.restart}:{node}"
     draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)

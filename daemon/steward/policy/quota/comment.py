@@ -44,14 +44,14 @@ def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
             if key not in alike:
                 alike[key] = _waits(ruling, turn)
             word = alike[key]
-            if eviction_words := _words_of_eviction(draft.quota_jobs.get(number)):
+            if eviction_words := _words_of_eviction(draft.quota_jobs.get(number), draft):
                 word = f"{word}; {eviction_words}" if word else eviction_words
             if word or _speaks_of_quota(number, draft):
                 yield number, word or _RUNS
     for units in turn.running.values():
         for unit in units:
             if _speaks_of_quota(unit.id, draft):
-                yield unit.id, _words_of_eviction(draft.quota_jobs.get(unit.id)) or _RUNS
+                yield unit.id, _words_of_eviction(draft.quota_jobs.get(unit.id), draft) or _RUNS
 
 
 def _waits(ruling: UnitRuling, turn: Turn) -> str:
@@ -83,14 +83,14 @@ def _most_allowed(ruling: UnitRuling, turn: Turn) -> str:
     return ": no such machine here"
 
 
-def _words_of_eviction(memory: QuotaJob | None) -> str:
+def _words_of_eviction(memory: QuotaJob | None, draft: Draft) -> str:
     """Return the words for the job's last eviction; empty if there is none."""
     over = [each for each in memory.evictions if each.over is not None] if memory is not None else []
     if not over:
         return ""
     last = over[-1]
-    clock = datetime.fromtimestamp(last.at, UTC).strftime("%H:%MZ")
-    return f"{_WORD}was evicted for job {last.to_job} of {last.to_team} {clock} ({last.cause.value})"
+    clock, owners = datetime.fromtimestamp(last.at, UTC).strftime("%H:%MZ"), draft.shown_id(JobId(last.to_job))
+    return f"{_WORD}was evicted for job {owners} of {last.to_team} {clock} ({last.cause.value})"
 
 
 def _speaks_of_quota(id: JobId, draft: Draft) -> bool:

@@ -254,6 +254,19 @@ def test_a_word_without_the_hosts_own_is_taken_back_when_the_agent_is_back() -> 
     assert tries(completed(told.heard("n1").agent("n1", host_ends=False, leaves=False))) == []
 
 
+@pytest.mark.parametrize("ended_s", [-1.0, 0.0, 1.0, 10.0])
+def test_an_agent_that_was_told_to_end_alone_makes_no_finished_job_run_again_though_its_node_is_lost_then(
+    ended_s: float,
+) -> None:
+    """As when agent and slurmd are stopped for an upgrade, and the machine dies meanwhile."""
+    picture, left = running(), 5.0
+    ended = picture.now + left + ended_s
+    told = picture.after(left).agent_lost("n1", ago_s=0.0).agent("n1", leaves=True)
+    over = told.after(max(ended_s, 0.0)).change_job(state=JobState.COMPLETED, ended=ended, exit_status=0).then(0.5)
+    assert tries(over) == []
+    assert tries(gone(over, "n1").node("n1", base=NodeBase.DOWN).then(60)) == []
+
+
 # The provider's word: it takes the machine away.
 
 
