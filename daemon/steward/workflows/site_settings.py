@@ -72,6 +72,11 @@ def _head(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
         yield Problem.of("agent.head", settings.agent.head, remedy)
 
 
+def _munge_socket(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    if site.munge_socket and settings.cluster.munge_socket is None:
+        yield Problem.of("cluster.munge_socket", "none", f'"{site.munge_socket}", which is Slurm\'s own (AuthInfo)')
+
+
 def _hold(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
     said, bound = settings.agent.hold_head_absent_s, site.hold_s if site.hold_s is not None else SHIM_HOLD_S
     if said >= bound > 0:
@@ -79,4 +84,4 @@ def _hold(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
         yield Problem.of("agent.hold_head_absent_s", said, f"less than {bound}, {where}: the shim gives up after that")
 
 
-_RULES: tuple[_Rule, ...] = (_slurm_user, _admins, _group_nodes, _spares, _partitions, _head, _hold)
+_RULES: tuple[_Rule, ...] = (_slurm_user, _admins, _group_nodes, _spares, _partitions, _head, _munge_socket, _hold)
