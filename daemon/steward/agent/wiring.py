@@ -65,7 +65,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     name = node_name(node or config.agent.node_name, conf_here(config.cluster.slurm_conf))
     config = config.for_node(name)
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
-    clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json")
+    clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json", who.boot)
     munge = Munge(str(config.cluster.munge_socket or ""))
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)

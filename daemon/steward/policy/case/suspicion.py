@@ -92,9 +92,7 @@ def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
     return fault.trigger is Trigger.LOST and bool(why_gone(node, draft))
 
 
-SCOUTED = (
-    "many nodes have it at once: one of them is looked into each minute; when one serves again, all are given back"
-)
+SCOUTED = "many nodes have it at once: now and then one is looked into; when one serves again, all are given back"
 """Why nothing is done about one of many nodes that Slurm itself took out for one reason."""
 
 

@@ -102,12 +102,12 @@ REASONS: list[Row] = [
     ),
     ("Slurm took n2 out of service", lambda: slurm_drains(a_cluster(), KILL), lambda: slurm_drains(a_cluster(), "fan")),
     (
-        "many nodes have it at once: one of them is looked into each minute; when one serves again, all are given back",
+        "many nodes have it at once: now and then one is looked into; when one serves again, all are given back",
         lambda: reasons.struck().then(1.0),
         lambda: reasons.struck("n2").then(1.0),
     ),
     (
-        "Many nodes have it at once: one of them is looked into each minute",
+        "Many nodes have it at once: now and then one is looked into",
         lambda: reasons.struck().then(1.0),
         lambda: reasons.struck("n2").then(1.0),
     ),
