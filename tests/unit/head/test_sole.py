@@ -1,12 +1,15 @@
 """Two heads by mistake: each would carry out what the other one plans, out of one store."""
 
+import asyncio
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from steward.head.serve import listen, lock_state_dir
+from steward.head.serve import listen, lock_state_dir, when_free
 from steward.ports import Permanent, Retryable
 
 
@@ -53,3 +56,43 @@ def test_an_address_that_cannot_be_had_is_told_with_its_setting_and_the_remedy(h
     assert str(refused.value).startswith(f"head.http = {where}: ")
     assert str(refused.value).endswith("; end what listens there (`ss -ltnp`), or set another address of this host")
     assert not set("('[") & set(str(refused.value).removesuffix("(`ss -ltnp`), or set another address of this host"))
+
+
+LISTENS = """
+import os, socket, sys
+os.setresuid(1666, 1666, 1666)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's port needs root")
+def test_a_port_that_another_user_has_taken_is_waited_for_and_everything_else_goes_on() -> None:
+    """Any user may bind it in the second between two heads."""
+    evil = subprocess.Popen([sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert evil.stdout is not None
+    port = int(evil.stdout.readline())
+
+    async def opened() -> socket.socket:
+        return listen("http", f"127.0.0.1:{port}")
+
+    async def story() -> int:
+        waiting = asyncio.create_task(when_free(opened, "http", f"127.0.0.1:{port}", again_s=0.01))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        evil.communicate()
+        with await waiting as ours:
+            return int(ours.getsockname()[1])
+
+    assert asyncio.run(story()) == port
+
+
+def test_a_port_of_another_service_ends_the_head_at_once() -> None:
+    async def opened() -> socket.socket:
+        return listen("http", where)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(Permanent, match="end what listens there"):
+            asyncio.run(when_free(opened, "http", where))
