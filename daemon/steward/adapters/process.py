@@ -85,9 +85,9 @@ def run(
     A program is ended as soon as its stderr contains `enough` (empty: never), and then counts as successful.
 
     `env` is laid over this process's environment, and takes a variable away by an empty value; `cwd` is the working
-    directory (None: this process's); the program inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed (a Retryable) if the program cannot be
-    started, after `timeout_s`, or, with `check`, for a non-zero status; Left if the program is still there `patience_s`
-    after it was killed (None: wait for it).
+    directory (None: this process's); the program inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed
+    (a Retryable) if the program cannot be started, after `timeout_s`, or, with `check`, for a non-zero status; Left if
+    the program is still there `patience_s` after it was killed (None: wait for it).
     """
     started = time.monotonic()
     child = _start(

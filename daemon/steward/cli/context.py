@@ -1,19 +1,23 @@
 """Give all commands their context: the head's address, and whether output is for people or for programs."""
 
 import os
+import pwd
 import re
 import socket
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlsplit
 
 import click
 
 from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
+from steward.adapters.socket_owner import listeners
 from steward.client import Client, Ears, HeadError
 from steward.model.ids import JOB_WORD
 from steward.model.port_error import PortError
@@ -59,17 +63,33 @@ class Context:
     ca: str = ""
     cluster: str = ""
     """The settings' name for the cluster of the head at `url`; empty if `url` is not from the settings."""
+    slurm_user: str = ""
+    """The login name of a head on this machine; empty if `url` is not from the settings."""
 
     printed: set[str] = field(default_factory=set, compare=False)
     """The kinds of remarks already printed beside answers: each is printed once."""
 
     def client(self) -> Client:
         """Return a client that tells before its answer that the head decides nothing; with `--json` on stderr."""
+        self._refuse_stranger()
         return Client(self.url, self._prove, self.ca, cluster=self.cluster, ears=Ears(self._standstill, self._silence))
 
     def quiet_client(self) -> Client:
         """Return a client without such remarks, for a screen that has its own place for them."""
+        self._refuse_stranger()
         return Client(self.url, self._prove, self.ca, cluster=self.cluster)
+
+    def _refuse_stranger(self) -> None:
+        """Raise HeadError if another ordinary user listens at the head's port on this machine."""
+        # any user may take the port while no stewardd runs, show what he likes, and get our proofs of identity
+        if not self.slurm_user:
+            return
+        strangers = listening_at(self.url)
+        if strangers and strangers.isdisjoint({0, os.geteuid(), *_uid_of(self.slurm_user)}):
+            users = ", ".join(map(_login, sorted(strangers)))
+            raise HeadError(
+                f"{self.url} belongs to {users}, and not to stewardd: `ss -ltnp`, `systemctl status stewardd`"
+            )
 
     def _standstill(self, said: dict[str, Any]) -> None:
         self._tell("standstill", standstill_line(said), is_error=self.as_json)
@@ -109,6 +129,7 @@ def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
         munge_socket=place.munge_socket or os.environ.get("STEWARD_MUNGE_SOCKET", ""),
         ca=place.ca,
         cluster="" if elsewhere else place.cluster,
+        slurm_user="" if elsewhere else place.slurm_user,
     )
 
 
@@ -152,6 +173,7 @@ def print_json(document: Any) -> None:
 
 _DEFAULT = "127.0.0.1:6860"
 _AGENT_DEFAULT = "localhost:6861"
+_SLURM_USER = "slurm"
 _ALL_ADDRESSES = ("0.0.0.0", "[::]")
 _REMEDY = "`steward config check` says more"
 
@@ -171,6 +193,7 @@ class HeadPlace:
     users_http: str = ""
     """The address for login hosts; empty if there is none."""
     agent_head: str = _AGENT_DEFAULT
+    slurm_user: str = _SLURM_USER
 
     @property
     def url(self) -> str:
@@ -181,6 +204,30 @@ class HeadPlace:
             host, _, port = self.users_http.rpartition(":")
             http = f"{controller if host in _ALL_ADDRESSES else host}:{port}"
         return f"{'https' if self.has_certificate else 'http'}://{http}"
+
+
+def listening_at(url: str) -> frozenset[int]:
+    """Return the users who listen at the URL's port on this machine; empty if none does, or it is elsewhere."""
+    where = urlsplit(url)
+    try:
+        places = socket.getaddrinfo(where.hostname, where.port, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):
+        return frozenset()
+    here = (listeners(str(at[0]), int(at[1])) for family, _, _, _, at in places if _can_bind(family, (at[0], 0)))
+    return frozenset().union(*here)
+
+
+def _uid_of(login: str) -> Iterator[int]:
+    """Yield the user's id; nothing if there is no such user here."""
+    with suppress(KeyError):
+        yield pwd.getpwnam(login).pw_uid
+
+
+def _login(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
 
 
 def is_here(host: str) -> bool:
@@ -232,6 +279,7 @@ def place_in(tables: dict[str, Any]) -> HeadPlace:
         munge_socket=_text(tables, "cluster", "munge_socket"),
         users_http=_text(tables, "head", "users_http"),
         agent_head=_text(tables, "agent", "head", _AGENT_DEFAULT),
+        slurm_user=_text(tables, "cluster", "slurm_user", _SLURM_USER),
     )
 
 

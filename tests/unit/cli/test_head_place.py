@@ -1,5 +1,6 @@
 """Where the head is: read from the settings file without the settings' types."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from steward.cli.context import HeadPlace, context_for, local_place, place_in
+from steward.cli.context import Context, HeadPlace, context_for, local_place, place_in
+from steward.client import HeadError
 from steward.model.settings import parse
 from steward_bed.bed import BedSpec
 from steward_bed.layout import Layout
@@ -38,6 +40,7 @@ def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
         has_certificate=settings.api.tls_certificate is not None,
         ca=str(settings.api.tls_ca or ""),
         cluster=settings.cluster.name,
+        slurm_user=settings.cluster.slurm_user,
         munge_socket=str(settings.cluster.munge_socket or ""),
         users_http=settings.head.users_http or "",
         agent_head=settings.agent.head,
@@ -108,3 +111,26 @@ def test_a_look_at_the_head_imports_neither_the_settings_nor_the_ports() -> None
     code = f"import sys, steward.cli, steward.cli.look; print(sorted({heavy} & sys.modules.keys()))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+LISTENS = """
+import os, socket, sys
+os.setresuid(1666, 1666, 1666)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's port needs root")
+def test_who_took_the_heads_port_while_no_head_runs_gets_no_question_and_no_proof() -> None:
+    evil = subprocess.Popen([sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert evil.stdout is not None
+    url = f"http://127.0.0.1:{int(evil.stdout.readline())}"
+    try:
+        with pytest.raises(HeadError, match="belongs to uid 1666, and not to stewardd"):
+            Context(url=url, as_json=False, munge_socket="", slurm_user="slurm").client()
+        Context(url=url, as_json=False, munge_socket="").client()  # who names an address knows whose it is
+    finally:
+        evil.communicate()
+    Context(url=url, as_json=False, munge_socket="", slurm_user="slurm").client()
