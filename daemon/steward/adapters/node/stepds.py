@@ -49,10 +49,10 @@ class Stepds:
         self._node = node
         self._owner = owner
 
-    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int, before: float) -> tuple[Stepd, ...]:
         """Kill the slurmstepds of `job` that began before `before` (Unix s, this node's clock) and have no task left.
 
-        `uid` is the job's user (None: not known). Returns those that were killed. A slurmstepd with a living child is
+        `uid` is the job's user. Returns those that were killed. A slurmstepd with a living child is
         left alone, and so are all while any other process of the job lives: Slurm still has something to end there.
         """
         everyone = list(proc.all_processes())
@@ -183,7 +183,7 @@ class Stepds:
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
-    def _has_other_process(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
+    def _has_other_process(self, job: JobId, uid: int, everyone: Iterable[Seen]) -> bool:
         """Return whether a process of the job lives that is no slurmstepd: Slurm still has to end it."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job, uid) and not self._is_stepd(pid) for pid in alive)
@@ -200,13 +200,12 @@ def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int
     return True
 
 
-def _belongs(pid: int, job: JobId, uid: int | None) -> bool:
-    """Return whether the process belongs to the job of that user (None: not known), by its cgroup or environment."""
+def _belongs(pid: int, job: JobId, uid: int) -> bool:
+    """Return whether the process belongs to the job of that user, by its cgroup or environment."""
     # Root makes the cgroups of jobs. The environment is a user's own claim, and reading it may hang.
     if job_of_cgroups(_read(pid, "cgroup")) == job:
         return True
-    is_his = uid is None or proc.real_uid(pid) == uid
-    return is_his and b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
+    return proc.real_uid(pid) == uid and b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
 
 
 def _is_pending(pid: int, signo: signal.Signals) -> bool | None:
