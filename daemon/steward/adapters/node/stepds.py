@@ -10,7 +10,6 @@ there, the next run's step of that number does not start ("File exists"), and 22
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,39 +17,10 @@ from pathlib import Path
 
 from steward.adapters import proc
 from steward.adapters.node.job_processes import job_of_cgroups
+from steward.adapters.node.slurm_conf import spool_dir, tmp_fs
 from steward.adapters.proc import ProcessKey, Seen
 from steward.model.ids import JobId
 from steward.model.text import printable
-
-_CACHED = Path("/run/slurm/conf/slurm.conf")
-"""The configuration that a configless slurmd got from slurmctld."""
-_SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
-"""The key and default of each folder in slurm.conf."""
-
-
-def conf_here(named: Path) -> str:
-    """Return the slurm.conf of this node; empty if there is none, as on a configless node before its slurmd starts."""
-    # Slurm's commands then find the file by themselves, but not if `SLURM_CONF` names one that does not exist.
-    return next((str(file) for file in (named, _CACHED) if file.is_file()), "")
-
-
-def spool_dir(slurm_conf: str, node: str) -> str:
-    """Return SlurmdSpoolDir on this node, by slurm.conf or Slurm's default. Raises OSError if it cannot be read."""
-    return _folder(*_SPOOL, slurm_conf, node)
-
-
-def tmp_fs(slurm_conf: str, node: str) -> str:
-    """Return the folder for temporary files of jobs (TmpFS) on this node, by slurm.conf or Slurm's default."""
-    return _folder(*_TMP, slurm_conf, node)
-
-
-def _folder(key: str, default: str, slurm_conf: str, node: str) -> str:
-    files = [file for file in (Path(slurm_conf), _CACHED) if file.is_file()]
-    line = re.compile(rf"^\s*{key}\s*=\s*(?P<path>\S+)", re.IGNORECASE | re.MULTILINE)
-    found = line.search(files[0].read_text(errors="replace")) if files else None
-    path = found["path"] if found else default
-    return path.replace("%n", node).replace("%h", socket.gethostname().partition(".")[0])
-
 
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
