@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nlargest, nsmallest
 from itertools import combinations, islice, permutations
 
+from steward.model.accounting import Capabilities
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, MEM, Resource, kind_of, machine_type_of, resource
@@ -76,9 +77,10 @@ class Places:
         self._of_parts: dict[tuple[JobId, Kept], Wish | None] = {}
         self._may_use: dict[tuple[object, ...], frozenset[NodeName]] = {}
         """For each request: the nodes on which Slurm may start a job."""
-        self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
         accounting = draft.seen.accounting
-        backfill_s = accounting.can.backfill_s if accounting is not None else 0.0
+        self._can = accounting.can if accounting is not None else Capabilities()
+        self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
+        backfill_s = self._can.backfill_s
         self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now, backfill_s, self.nodes_for)
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
@@ -100,7 +102,7 @@ class Places:
     def _resources_of(self, name: NodeName) -> Mapping[Resource, int]:
         """Return the resources of a node."""
         has = self._flavors.of_node(name)
-        if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB:
+        if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB or not self._can.counts_memory:
             return {**has, resource(self._flavors.type_of[name], MEM): _UNBOUND}
         return has
 
