@@ -85,8 +85,10 @@ class LocalProbes:
     def _look(self, probe: Probe) -> Raw:
         match probe:
             case ReadFiles():
-                conf = {probe.slurm_conf: conf_text(Path(probe.slurm_conf))} if probe.slurm_conf else {}
-                return Raw(files={path: text_of(self._real_path(path)) for path in probe.paths} | conf)
+                files = {path: text_of(self._real_path(path)) for path in probe.paths}
+                if probe.slurm_conf:
+                    files[probe.slurm_conf] = conf_text(Path(probe.slurm_conf))
+                return Raw(files=files)
             case ReadTree():
                 return Raw(files=self._tree(probe))
             case DiskUsage():

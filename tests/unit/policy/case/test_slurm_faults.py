@@ -179,7 +179,7 @@ def test_one_job_with_such_processes_on_many_nodes_is_one_incident_and_no_machin
     picture = slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, 9)))
     (incident,) = picture.plan().memory.incidents.values()
     assert incident.text.startswith("8 of 100 nodes were taken out for what a job can bring about")
-    later = picture.wait(50.0)
+    later = picture.wait(5.0)
     assert (later.memory.cases, later.plan().actions) == ({}, ())
 
 
@@ -245,7 +245,7 @@ def test_slurmd_is_restarted_for_a_duplicate_job_id() -> None:
 def test_a_prolog_that_fails_on_more_than_three_nodes_is_one_incident_and_none_is_touched() -> None:
     picture = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3", "n4")
     assert list(picture.plan().memory.incidents) == ["check:slurm.prolog_error"]
-    later = picture.wait(50.0)
+    later = picture.wait(5.0)
     assert (later.memory.cases, later.plan().actions) == ({}, ())
     few = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3").then()
     assert (len(few.memory.cases), few.memory.incidents) == (3, {})
