@@ -40,7 +40,7 @@ def by_hand(jobs: Mapping[JobId, Job]) -> dict[NodeName, set[JobId]]:
     return {node: ids for node, ids in found.items() if ids}
 
 
-class PlannedNodes:
+class Kept:
     """What is kept from picture to picture."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class PlannedNodes:
 
 @given(pictures)
 def test_it_tells_what_a_look_at_every_job_tells(taken: list[dict[JobId, Job]]) -> None:
-    kept = PlannedNodes()
+    kept = Kept()
     for jobs in taken:
         assert kept.of(jobs) == by_hand(jobs)
         assert kept.of(dict(jobs)) == by_hand(jobs)
@@ -61,7 +61,7 @@ def test_it_tells_what_a_look_at_every_job_tells(taken: list[dict[JobId, Job]]) 
 
 @given(pictures)
 def test_it_goes_on_from_a_picture_that_came_back(taken: list[dict[JobId, Job]]) -> None:
-    kept = PlannedNodes()
+    kept = Kept()
     for jobs in [*taken, *reversed(taken)]:
         assert kept.of(jobs) == by_hand(jobs)
 
@@ -71,7 +71,7 @@ def test_only_jobs_that_changed_are_looked_at() -> None:
         id: Watched(id=id, name="train", state=JobState.RUNNING, user_id=1000, nodes=frozenset(NODES))
         for id in map(JobId, range(1, 501))
     }
-    kept = PlannedNodes()
+    kept = Kept()
     kept.of(jobs)
     Watched.looks = 0
     kept.of(dict(jobs))
