@@ -26,7 +26,7 @@ _COUNT = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=(N|[0-9]+)\(([0-9]+)\)")
 _TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 """Units of memory, in MiB; other resources have no unit."""
-_MARKS, _LISTS = (23, 2), (25, 11)
+_MARKS, _LISTS, _MISCOUNTS = (23, 2), (25, 11), (26, 5)
 """The first versions in which a priority exempts from preemption, and lists of QOS count right."""
 _BACKFILL_S = 30.0
 """Slurm's default for bf_interval."""
@@ -157,6 +157,7 @@ def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabil
         qos_lists=version >= _LISTS,
         preempts=is_by_qos and "REQUEUE" in config.get("PreemptMode", "") and version >= _MARKS,
         backfill_s=_backfill_s(config),
+        miscounts_parts=version >= _MISCOUNTS,
         counts_memory="MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper(),
     )
 
