@@ -552,11 +552,6 @@ EVIDENCE: list[Row] = [
         lambda: with_failures(asked(kind=AskKind.BATCH), 1001, 1001),
     ),
     (
-        "n2: it has booted since the job's script began there",
-        lambda: booted_under_it("n2"),
-        lambda: booted_under_it("n1"),
-    ),
-    (
         "n2: it has booted since the run began there",
         lambda: checked(booted_under_it("n2", "n1").ask(AskKind.STEP, nodes="n[1-3]")),
         lambda: checked(booted_under_it("n1", "n1").ask(AskKind.STEP, nodes="n[1-3]")),
