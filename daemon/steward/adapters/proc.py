@@ -10,6 +10,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _UID = re.compile(rb"^Uid:\s+([0-9]+)", re.MULTILINE)
+_TICKS = os.sysconf("SC_CLK_TCK")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
@@ -19,6 +20,11 @@ class ProcessKey:
 
     pid: int
     started: int
+
+    @property
+    def began_s(self) -> float:
+        """Return when it began, in seconds since the machine's boot."""
+        return self.started / _TICKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
