@@ -68,7 +68,8 @@ class _Rank:
     still_since: float | None = None
     usual_s: float = 0.0
     has_worked: bool
-    is_seen_active: bool = False
+    active: Doing = Doing.UNKNOWN
+    """How it was last seen to be active; UNKNOWN: not yet."""
     works_until: float = 0.0
     """Until when it counts as working, because it surely did a while ago."""
     pid: int = 0
@@ -79,8 +80,8 @@ class _Rank:
             self.free_since = self.at
         if doing is not self.doing:
             self.doing, self.since = doing, began
-        had_worked, self.is_seen_active = self.has_worked, self.is_seen_active or doing in ACTIVE
-        self.has_worked = self.has_worked or self.is_seen_active
+        had_worked, self.has_worked = self.has_worked, self.has_worked or doing in ACTIVE
+        self.active = doing if doing in ACTIVE else self.active
         if doing is Doing.WORKS:
             self.works_until = began + STEADY_S
         if doing in STILL:
@@ -198,11 +199,12 @@ def _is_judged(step: StepLook) -> bool:
 
 def _shown(rank: _Rank, now: float) -> Doing:
     """Return what is told of the rank: a rank that never worked has not begun, and a short pause is none."""
-    if rank.doing not in STILL:
-        return Doing.WORKS if rank.doing is Doing.BUSY and now < rank.works_until else rank.doing
-    if rank.still_since is None or now - rank.still_since < TELL_S:
-        return Doing.WORKS if rank.is_seen_active else Doing.UNKNOWN
-    return rank.doing if rank.has_worked else Doing.UNKNOWN
+    doing = rank.doing
+    if doing in STILL and (rank.still_since is None or now - rank.still_since < TELL_S):
+        doing = rank.active
+    if doing in STILL:
+        return doing if rank.has_worked else Doing.UNKNOWN
+    return Doing.WORKS if doing is Doing.BUSY and now < rank.works_until else doing
 
 
 def _first_seen(key: _RankKey, processes: Sequence[StepProcess], at: float) -> _Rank:
