@@ -194,7 +194,7 @@ class Sight:
 
 def _is_judged(step: StepLook) -> bool:
     """Return whether ranks run in such a step: not in the one that Slurm keeps for a job, nor in a person's shell."""
-    return step.stepd.step == "batch" or step.stepd.step.split("+")[0].isdigit()
+    return step.stepd.step == "batch" or step.stepd.step.isdigit()
 
 
 def _shown(rank: _Rank, now: float) -> Doing:

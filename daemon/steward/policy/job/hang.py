@@ -115,11 +115,11 @@ def _went_on_at(job: Job, mem: JobMemory | None, draft: Draft) -> float:
 
 def _is_judged(job: Job, mem: JobMemory | None, draft: Draft) -> bool:
     """Return whether the ranks of the job are judged at all; a person's own session is not."""
-    if mem is not None and mem.mode.on:
-        return _is_watched(job, mem, draft)
-    rules = draft.want.resume
+    rules, own = draft.want.resume, mem.mode.hang if mem is not None and mem.mode.on else None
+    wanted = rules.hang and job.partition not in rules.hang_not_in if own is None else own
     runs = job.state is JobState.RUNNING and not job.is_completing and job.is_batch and not job.deep_check
-    return runs and rules.hang and job.partition not in rules.hang_not_in
+    # while a shim waits, the job has failed and a ruling is under way
+    return wanted and runs and not any(ask.job == job.id for ask in draft.seen.asks)
 
 
 def _judged_from(job: Job, found: Still, mem: JobMemory | None) -> float:

@@ -339,6 +339,11 @@ def test_without_hang_in_its_words_a_job_is_told_of_and_no_ruling_follows() -> N
     assert events(picture.wait(600.0)) == []
 
 
+def test_where_nothing_is_resumed_jobs_are_told_of_all_the_same() -> None:
+    picture = seen(a_job(SIGHT).resume(enabled=False), Doing.SPINS, Doing.STOPPED)
+    assert (kinds(picture), events(picture)) == ([], ["job.hang"])
+
+
 def other(n1: Doing, n2: Doing, *, for_s: float = 61.0, **job: object) -> Picture:
     """A job that did not opt in, which has run for two hours."""
     picture = a_cluster().job(7, on=("n1", "n2"), **{"started": T0 - 7200.0, "submitted": T0 - 7200.0, **job}).then()
