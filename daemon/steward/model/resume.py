@@ -243,8 +243,8 @@ class JobMemory:
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: UnixTime | None = None
-    unbegun: bool = False
-    """Whether Slurm requeued it without a fault or an observed run, so that Steward leaves it to Slurm's own delay."""
+    unbegun: tuple[int, ...] = ()
+    """The restart counts with which Slurm put it back since its last run, without a fault or a run that was seen."""
     nudges: int = 0
     last_nudge: UnixTime = 0.0
     nodes: frozenset[NodeName] = frozenset()

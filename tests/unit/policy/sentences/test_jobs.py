@@ -52,6 +52,7 @@ from tests.unit.policy.job import test_own_turn as own_turn
 from tests.unit.policy.job import test_parts as parts
 from tests.unit.policy.job import test_requeued as requeued
 from tests.unit.policy.job import test_siblings as siblings
+from tests.unit.policy.job.test_unbegun import put_back_twice
 from tests.unit.policy.job.test_unbegun import waiting as never_ran
 
 J = JobId(7)
@@ -793,8 +794,8 @@ QUEUE: list[Row] = [
         lambda: later(in_queue(), 120.0),
     ),
     (
-        "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why): it is left "
-        "to Slurm's own delay",
+        "was put back by Slurm without a run twice, for no fault that is known here (slurmctld's log says why): it is "
+        "left to Slurm's own delay",
         lambda: unbegun(),
         lambda: never_ran().requeued().then(1.1),
     ),
@@ -855,7 +856,7 @@ def ended_while_suspended() -> Picture:
 
 
 def unbegun() -> Picture:
-    return never_ran().requeued().then(1.1).then(0.1).requeued().then(30)
+    return put_back_twice()
 
 
 def second_resume() -> Picture:
@@ -900,7 +901,7 @@ KEPT: list[Row] = [
     ("the job runs again", lambda: keep_on(state=JobState.RUNNING, nodes=names("n1", "n3", "n4")), the_job_waits),
     ("the job goes on", lambda: keep_goes_on(GOES_ON_S + 1), lambda: keep_goes_on(1.0)),
     ("the job is held (JobHeldUser)", lambda: keep_on(reason="JobHeldUser"), lambda: the_job_waits()),
-    ("the job is left to Slurm", lambda: remembered(the_job_waits(), unbegun=True), lambda: the_job_waits()),
+    ("the job is left to Slurm", lambda: remembered(the_job_waits(), unbegun=(1, 2)), lambda: the_job_waits()),
     (
         "Steward is paused, or only reports",
         lambda: the_job_waits().repair(mode=RepairMode.REPORT),
