@@ -152,7 +152,7 @@ packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), 
 assess:         ## `steward assess` alone, in dist/: one file for a login host, and a wheel for pipx
 	@$(PYTHON) -m tools.assess
 
-e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site ordinary root configless mixed fixed --suite trixie"
+e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site ordinary root configless mixed fixed elsewhere --suite trixie"
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages
