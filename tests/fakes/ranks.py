@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from steward.adapters.node.step_walk import RankName, StepLook, StepProcess
 from steward.adapters.node.stepds import Stepd
 from steward.adapters.proc import ProcessKey
-from steward.agent.sight import NodeLook, Sight
+from steward.agent.sight import JobSight, NodeLook
 from steward.model.ids import JobId, NodeName
 from steward.model.job_sight import StepSight
 from steward.model.probe import Gpu, GpuProcess
@@ -79,11 +79,11 @@ class FakeStep:
     job: JobId = _J7
     step: str = "0"
     network: float = 0.0
-    sight: Sight = field(init=False)
+    sight: JobSight = field(init=False)
     told: tuple[StepSight, ...] = ()
 
     def __post_init__(self) -> None:
-        self.sight = Sight(self.node, waits_in=lambda pid: "futex_wait_queue")
+        self.sight = JobSight(self.node, waits_in=lambda pid: "futex_wait_queue")
 
     def look(self, at: float) -> tuple[StepSight, ...]:
         """Return what the ranks do by a look at `at`, taken over as the last one."""

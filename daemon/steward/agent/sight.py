@@ -100,7 +100,7 @@ class _Step:
     """The most power that each GPU drew for this step, by its UUID."""
 
 
-class Sight:
+class JobSight:
     """What the ranks of this node's steps do. `waits_in` returns where a process waits in the kernel."""
 
     def __init__(self, node: NodeName, *, waits_in: Callable[[int], str]) -> None:

@@ -15,7 +15,7 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_STEPS, sight_frame
 from steward.agent.fair import fair_share
 from steward.agent.link import Outbox
-from steward.agent.sight import NodeLook, Sight
+from steward.agent.sight import JobSight, NodeLook
 from steward.model.ids import NodeName
 from steward.model.job_sight import StepSight
 from steward.model.probe import Gpu
@@ -69,7 +69,7 @@ class SightWatch:
     def __init__(self, *, node: NodeName, eyes: SightEyes, head: Outbox, threads: Callable[[], Threads]) -> None:
         self._eyes, self._head = eyes, head
         self._threads, self._of_user = threads(), PerUser(threads)
-        self._sight = Sight(node, waits_in=eyes.waits_in)
+        self._sight = JobSight(node, waits_in=eyes.waits_in)
         self._names: dict[ProcessKey, RankName | None] = {}
         self._owners: dict[ProcessKey, int] = {}
         self._sent: tuple[StepSight, ...] = ()

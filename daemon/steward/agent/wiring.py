@@ -102,13 +102,8 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=notifier(),
     )
-    beside = (
-        jobs.run(),
-        sight.run(),
-        keep_tidy(opted, folders, slurm, name, clock),
-        *_munge_watch(config, care, mending),
-    )
-    await agent.run(_shims(config, desk, deep, senses).run(), *beside)
+    watches = (jobs.run(), sight.run(), *_munge_watch(config, care, mending))
+    await agent.run(_shims(config, desk, deep, senses).run(), keep_tidy(opted, folders, slurm, name, clock), *watches)
 
 
 def _link(

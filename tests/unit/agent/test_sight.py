@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from steward.agent.sight import MOST_RANKS, Sight
+from steward.agent.sight import MOST_RANKS, JobSight
 from steward.model.ids import NodeName
 from steward.model.job_sight import Doing, RankGroup
 from tests.fakes.ranks import (
@@ -118,7 +118,7 @@ def test_a_rank_that_never_worked_has_not_begun() -> None:
 def test_an_agent_that_began_anew_knows_by_its_cpu_time_that_a_rank_had_worked() -> None:
     step = a_step(then(WAITS), then(WAITS))
     after(step, WORKED_S)
-    step.sight = Sight(NodeName("n1"), waits_in=lambda pid: "")
+    step.sight = JobSight(NodeName("n1"), waits_in=lambda pid: "")
     assert doings(after(step, WORKED_S + 15.0, since=WORKED_S)) == {Doing.UNKNOWN: 2}
     assert doings(after(step, WORKED_S + 90.0, since=WORKED_S + 30.0)) == {Doing.WAITS: 2}
 

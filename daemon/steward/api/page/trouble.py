@@ -67,7 +67,7 @@ class EventsPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doing:
+class ActionRow:
     """An action of a plan."""
 
     action: str
@@ -83,7 +83,7 @@ class Doing:
 class Planned:
     """The planned actions. `held` says why none of them is carried out now; empty if they are."""
 
-    actions: Paged[Doing]
+    actions: Paged[ActionRow]
     held: str
 
 
@@ -163,10 +163,10 @@ def plan(look: Look, asked: PageRequest) -> Planned:
     return Planned(actions=Paged.of(actions, asked).map(_doing), held=held)
 
 
-def _doing(action: Json) -> Doing:
+def _doing(action: Json) -> ActionRow:
     node, job = str(action.get("node") or ""), str(action.get("job") or "")
     slot = action.get("slot") or {}
-    return Doing(
+    return ActionRow(
         action=action["action"],
         about=node or job or str(slot.get("node") or fold(action.get("nodes", []))),
         node=node,
