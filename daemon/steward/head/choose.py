@@ -4,7 +4,7 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,8 @@ from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
 from steward.adapters.slurm.power import PowerSwitch
-from steward.adapters.store.engine import check_url, open_engine, sqlite_url
+from steward.adapters.store.engine import SHARED, check_url, is_file, open_engine, sqlite_url
+from steward.adapters.store.lease import SqlLease
 from steward.adapters.store.mend import Mender
 from steward.adapters.store.sql import SqlStore
 from steward.api.admission import own_names
@@ -202,11 +203,26 @@ def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
     )
 
 
-def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
+def open_lease(settings: Settings, peers: Sequence[str]) -> SqlLease | None:
+    """Return the lease in the shared database; None for a head alone with an SQLite file.
+
+    Raises Permanent if there are peers and no database that they can share, Retryable if it cannot be reached.
+    """
+    url = settings.head.database.get_secret_value() if settings.head.database else ""
+    if url and not is_file(url):
+        return SqlLease(open_engine(url, timeout_s=LEASE_TIMEOUT_S))
+    if peers:
+        raise Permanent(f"agent.head names another head, {peers[0]}: two heads need one database; {SHARED}")
+    return None
+
+
+def open_store(settings: Settings, tell: Callable[[Event], None], lease: SqlLease | None = None) -> SqlStore:
     """Return the opened store; report to `tell` if a damaged file was repaired. Raises Retryable or Permanent."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
-        return SqlStore(open_engine(settings.head.database.get_secret_value()), keep_ledger_s=keep_ledger_s)
+        fence = lease.fence if lease is not None else lambda connection: None
+        engine = open_engine(settings.head.database.get_secret_value())
+        return SqlStore(engine, keep_ledger_s=keep_ledger_s, fence=fence)
     directory = settings.head.state_dir
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -216,6 +232,10 @@ def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     mender = Mender(file, tell)
     mender.look()
     return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
+
+
+LEASE_TIMEOUT_S = 2.0
+"""How long the lease's database may take for an answer: a renewal that takes longer comes too late."""
 
 
 def no_state_dir(directory: Path, error: OSError) -> Permanent:

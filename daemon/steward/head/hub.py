@@ -130,6 +130,10 @@ class Hub:
         self._since = self._clock.now()
         return int(listener.getsockname()[1])
 
+    def lead(self) -> None:
+        """Note that this head leads from now on: agents had no reason to connect to it before."""
+        self._since = self._clock.now()
+
     async def close(self) -> None:
         """Close all connections; agents come back when a head listens again."""
         if self._turning is not None:

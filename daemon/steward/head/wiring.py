@@ -1,18 +1,17 @@
 """Put the head together from the adapters that `choose` picks."""
 
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from starlette.applications import Starlette
 
 from steward import __version__
-from steward.adapters.clock import SystemClock
+from steward.adapters.clock import SystemClock, steady_now
+from steward.adapters.deadman import Deadman
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.service import notifier
@@ -26,6 +25,7 @@ from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.slurm.survey import survey
+from steward.adapters.store.lease import SqlLease
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
@@ -39,9 +39,11 @@ from steward.api.turns import News
 from steward.api.users import UserPages, build_users
 from steward.checks.known import limits_of
 from steward.head import choose
+from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
+from steward.head.peers import Place, me, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -61,7 +63,9 @@ from steward.workflows.book import Pace
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
+from steward.workflows.following import Following
 from steward.workflows.journal import Journal
+from steward.workflows.leading import Alone, Leading
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
 from steward.workflows.records import BUSY_SHARE, Patience
@@ -88,6 +92,17 @@ class Head:
     """The pages for login hosts."""
     notifier: Notifier
     notify: NotifyDesk
+    shared: "Shared | None" = None
+    """Its part among several heads; None for a head alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """The parts of a head that shares its database with others."""
+
+    leading: Leading
+    following: Following
+    beside: Beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +123,8 @@ class _Base:
     metrics: Metrics
     commands: Commands
     notifier: Notifier
+    place: Place
+    lease: SqlLease | None
 
 
 def build_head(settings: Settings, file: Path) -> Head:
@@ -138,14 +155,41 @@ def build_head(settings: Settings, file: Path) -> Head:
     )
     news = News()
     desk = _desk(base)
+    shared = _shared(base, lambda: cycle)
+    lead = shared.leading if shared is not None else Alone()
     cycle = Cycle(
-        _parts(base, hub, witness), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
+        _parts(base, hub, witness, lead), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
     )
     gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk, file)
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
-    return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
+    return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk, shared=shared)
+
+
+def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
+    """Return the head's part among several heads; None for a head alone."""
+    if base.lease is None:
+        return None
+    beside = Beside(base.config.controller)
+    following = Following(
+        lambda: cycle().look(),
+        is_beside_slurmctld=beside,
+        is_leader_blind=lambda: leading.is_leader_blind,
+        steady=steady_now,
+    )
+    leading = Leading(
+        base.lease,
+        me(base.settings, base.place.name),
+        clock=base.clock,
+        steady=steady_now,
+        deadman=Deadman().set,
+        is_blind=lambda: cycle().is_blind(),
+        is_beside_slurmctld=beside,
+        as_follower=following.word,
+        notifier=base.notifier,
+    )
+    return Shared(leading=leading, following=following, beside=beside)
 
 
 def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
@@ -183,7 +227,9 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
-    store = choose.open_store(settings, told.append)
+    place = place_of(settings)
+    lease = choose.open_lease(settings, place.peers)
+    store = choose.open_store(settings, told.append, lease)
     slurm = CommandLineSlurm(
         conf=str(conf),
         timeout_s=limit_s,
@@ -206,10 +252,12 @@ def _base(settings: Settings) -> _Base:
         metrics=Metrics(want, store.set_aside_at),
         commands=Commands(bell.ring),
         notifier=notifier(),
+        place=place,
+        lease=lease,
     )
 
 
-def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
+def _parts(base: _Base, hub: Hub, witness: PortWitness, lead: Leading | Alone) -> Parts:
     head = base.settings.head
     observer = Observer(
         slurm=base.slurm,
@@ -238,16 +286,25 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         observer=observer,
         plan=Plans(),
         journal=journal,
-        applier=Applier(ports, journal, changed=observer.changed, listing=observer.listing_needed, ring=base.bell.ring),
+        applier=Applier(
+            ports,
+            journal,
+            changed=observer.changed,
+            listing=observer.listing_needed,
+            ring=base.bell.ring,
+            permit=lead.check,
+        ),
         agents=hub,
         commands=base.commands,
         bell=base.bell,
         clock=base.clock,
-        steady=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
+        steady=steady_now,
         notifier=base.notifier,
         want=base.want,
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=min(head.sweep_s, BUSY_SWEEP_S)),
         new_events=base.new_events,
+        permit=lead.check,
+        clock_ahead_s=lead.clock_ahead_s,
     )
 
 

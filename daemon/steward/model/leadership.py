@@ -1,6 +1,8 @@
-"""Which of a cluster's heads leads, as one head knows it."""
+"""Which of a cluster's heads leads: the lease, and what leader and followers say of themselves beside it."""
 
 from dataclasses import dataclass
+
+# Times here are by the clock of the head that wrote them: heads compare how often a row changed, never the times.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,3 +25,40 @@ class Leadership:
 
 ALONE = Leadership(is_mine=True)
 """The leadership of a head without a shared database, which has no peers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderWord:
+    """What a leader writes into the lease each time that it renews it. `at` and `since` are Unix seconds."""
+
+    at: float = 0.0
+    since: float = 0.0
+    http: str = ""
+    users_http: str = ""
+    version: str = ""
+    is_blind: bool = False
+    """Whether it cannot read Slurm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The lease as its row had it. `beat` counts its changes within an epoch. Without a `leader` it is free."""
+
+    leader: str = ""
+    epoch: int = 0
+    beat: int = 0
+    word: LeaderWord = LeaderWord()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerWord:
+    """What a follower says of itself, a few times a minute."""
+
+    beat: int = 0
+    version: str = ""
+    picture_s: float | None = None
+    """How old its picture of Slurm was when it said this; None if it has none."""
+    trouble: str = ""
+    """Why it could not take over now; empty if it could."""
+    is_beside_slurmctld: bool = False
+    """Whether the slurmctld that is in control runs on its host."""

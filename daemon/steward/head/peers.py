@@ -1,0 +1,86 @@
+"""This head among the heads that `agent.head` names, and its lead in their shared database."""
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steward import __version__
+from steward.model.settings import Settings, split_host_port
+from steward.ports import Permanent
+from steward.workflows.leading import Me
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The name of this head, as agents address it, and the names of the other heads."""
+
+    name: str
+    peers: tuple[str, ...] = ()
+
+
+def place_of(settings: Settings) -> Place:
+    """Return this head's place. Raises Permanent if there are several heads and this host is none of them."""
+    entries = heads_of(settings)
+    port = split_host_port(settings.head.listen)[1]
+    ours = [entry for entry in entries if _is_here(entry, port)]
+    if ours:
+        return Place(name=ours[0], peers=tuple(entry for entry in entries if entry not in ours))
+    if len(entries) > 1:
+        said = ", ".join(entries)
+        remedy = f"add this one as agents reach it, with the port of head.listen ({port})"
+        raise Permanent(f"agent.head = {said}: none of these heads is on this host; {remedy}")
+    return Place(name=f"{socket.gethostname()}:{port}")
+
+
+def heads_of(settings: Settings) -> Sequence[str]:
+    """Return the addresses of all heads, as agents reach them."""
+    said = settings.agent.head
+    return (said,) if isinstance(said, str) else tuple(said)
+
+
+def me(settings: Settings, name: str) -> Me:
+    """Return this head as it names itself to the others."""
+    head = settings.head
+    scheme = "http" if settings.api.tls_certificate is None else "https"
+    return Me(
+        name=name,
+        http=_url(scheme, head.http, name),
+        users_http=_url(scheme, head.users_http, name) if head.users_http else "",
+        version=__version__,
+    )
+
+
+def _url(scheme: str, where: str, name: str) -> str:
+    """Return the URL for other hosts of what is served at `where`; empty if that is this host's loopback."""
+    host, port = split_host_port(where)
+    ours, _ = split_host_port(name)
+    if host in ("127.0.0.1", "::1", "localhost") and not _is_loopback(ours):
+        return ""
+    shown = ours if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened at
+    return f"{scheme}://[{shown}]:{port}" if ":" in shown else f"{scheme}://{shown}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.") or host == "::1"
+
+
+def _is_here(entry: str, port: int) -> bool:
+    """Return whether an address for agents is this head's: its port, and an address of this host."""
+    host, theirs = split_host_port(entry)
+    if theirs != port:
+        return False
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except OSError:
+        return host == socket.gethostname()
+    return any(_is_ours(family, address) for family, _, _, _, address in found)
+
+
+def _is_ours(family: int, address: object) -> bool:
+    """Return whether the address belongs to this host: only then can a socket be bound to it."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(address)  # type: ignore[arg-type]
+        except OSError:
+            return False
+    return True
