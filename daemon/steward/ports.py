@@ -300,7 +300,7 @@ class LeasePort(Protocol):
         """Return the lease as it is now."""
 
     def take(self, seen: Lease, leader: str, word: LeaderWord) -> Lease | None:
-        """Take the lease for `leader`, with the next epoch, if it is still as `seen`; return None if it is not."""
+        """Take the lease for `leader`, with a larger epoch, if it is still as `seen`; return None if it is not."""
 
     def renew(self, word: LeaderWord) -> Lease:
         """Renew the lease that was taken here. Raises Deposed if another head has taken it."""

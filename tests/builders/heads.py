@@ -10,7 +10,7 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.lease import SqlLease
 from steward.model.leadership import FollowerWord, LeaderWord, Lease
 from steward.ports import LeasePort, Retryable
-from steward.workflows.leading import Leading, Me
+from steward.workflows.leading import Leading, Me, Sight
 
 
 def lease_engine(folder: Path) -> Engine:
@@ -89,13 +89,15 @@ class Heads:
         lease, deadlines = CutLease(SqlLease(self._engine())), list[float | None]()
         leading = Leading(
             lease,
-            Me(name=name, http=f"http://{name}"),
+            Me(name=name),
             clock=HeadClock(self.time, ahead_s),
             steady=lambda: self.time[0],
             deadman=deadlines.append,
-            is_blind=lambda: head.is_blind,
-            is_beside_slurmctld=lambda: head.is_beside,
-            as_follower=lambda: head.word,
+            sight=Sight(
+                is_blind=lambda: head.is_blind,
+                is_beside_slurmctld=lambda: head.is_beside,
+                as_follower=lambda: head.word,
+            ),
         )
         head = self.heads[name] = OneHead(leading, lease, deadlines, due=self.time[0])
         return head

@@ -18,7 +18,7 @@ from steward.model.notify import ChannelState
 from steward.ports import Deposed
 from tests.contract.mariadb import MariaDb, a_mariadb, missing
 
-WORD = LeaderWord(at=5.0, since=4.0, http="https://head1:6860", version="1.0")
+WORD = LeaderWord(at=5.0, since=4.0, version="1.0")
 
 
 @dataclass
@@ -55,15 +55,25 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LeaseWorld
         engine.dispose()
 
 
-def test_a_new_lease_is_free_and_taken_with_the_first_epoch(world: LeaseWorld) -> None:
+def test_a_new_lease_is_free_and_taken(world: LeaseWorld) -> None:
     lease = world.lease()
     assert lease.read().leader == ""
 
     taken = lease.take(lease.read(), "head1:6861", WORD)
 
     assert taken is not None
-    assert (taken.leader, taken.epoch, taken.word) == ("head1:6861", 1, WORD)
+    assert (taken.leader, taken.word) == ("head1:6861", WORD)
     assert world.lease().read() == taken
+
+
+def test_an_epoch_is_as_large_as_the_time_so_that_one_of_a_new_database_is_larger(world: LeaseWorld) -> None:
+    """Agents refuse an earlier epoch than they have seen."""
+    lease = world.lease()
+
+    taken = lease.take(lease.read(), "head1", LeaderWord(at=1_700_000_000.5))
+
+    assert taken is not None
+    assert taken.epoch == 1_700_000_000
 
 
 def test_of_two_heads_that_saw_the_same_one_takes_it(world: LeaseWorld) -> None:
@@ -92,7 +102,7 @@ def test_a_leader_whose_lease_was_taken_is_told_at_its_next_renewal(world: Lease
     first.take(first.read(), "head1", WORD)
     second.take(second.read(), "head2", WORD)
 
-    with pytest.raises(Deposed, match=r"head2 has taken the lead \(epoch 2\)"):
+    with pytest.raises(Deposed, match=r"head2 has taken the lead \(epoch 6\)"):
         first.renew(WORD)
     with pytest.raises(Deposed):
         first.renew(WORD)
@@ -106,7 +116,7 @@ def test_a_released_lease_is_free_and_its_next_epoch_is_later(world: LeaseWorld)
     assert second.read().leader == ""
     taken = second.take(second.read(), "head2", WORD)
     assert taken is not None
-    assert taken.epoch == 2
+    assert taken.epoch == 6
 
 
 def test_a_release_by_a_head_that_was_deposed_changes_nothing(world: LeaseWorld) -> None:
@@ -124,9 +134,7 @@ def test_a_follower_s_word_is_its_last_one(world: LeaseWorld) -> None:
     lease.tell("head2", FollowerWord(beat=1, trouble="no picture"))
     lease.tell("head2", FollowerWord(beat=2, picture_s=3.0, version="1.0", is_beside_slurmctld=True))
 
-    assert other.followers() == {
-        "head2": FollowerWord(beat=2, picture_s=3.0, version="1.0", is_beside_slurmctld=True)
-    }
+    assert other.followers() == {"head2": FollowerWord(beat=2, picture_s=3.0, version="1.0", is_beside_slurmctld=True)}
 
 
 def _store(world: LeaseWorld, lease: SqlLease) -> SqlStore:

@@ -4,10 +4,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steward import __version__
 from steward.model.settings import Settings, split_host_port
 from steward.ports import Permanent
-from steward.workflows.leading import Me
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,32 +34,6 @@ def heads_of(settings: Settings) -> Sequence[str]:
     """Return the addresses of all heads, as agents reach them."""
     said = settings.agent.head
     return (said,) if isinstance(said, str) else tuple(said)
-
-
-def me(settings: Settings, name: str) -> Me:
-    """Return this head as it names itself to the others."""
-    head = settings.head
-    scheme = "http" if settings.api.tls_certificate is None else "https"
-    return Me(
-        name=name,
-        http=_url(scheme, head.http, name),
-        users_http=_url(scheme, head.users_http, name) if head.users_http else "",
-        version=__version__,
-    )
-
-
-def _url(scheme: str, where: str, name: str) -> str:
-    """Return the URL for other hosts of what is served at `where`; empty if that is this host's loopback."""
-    host, port = split_host_port(where)
-    ours, _ = split_host_port(name)
-    if host in ("127.0.0.1", "::1", "localhost") and not _is_loopback(ours):
-        return ""
-    shown = ours if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened at
-    return f"{scheme}://[{shown}]:{port}" if ":" in shown else f"{scheme}://{shown}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or host.startswith("127.") or host == "::1"
 
 
 def _is_here(entry: str, port: int) -> bool:

@@ -43,7 +43,7 @@ from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
-from steward.head.peers import Place, me, place_of
+from steward.head.peers import Place, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -65,7 +65,7 @@ from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.following import Following
 from steward.workflows.journal import Journal
-from steward.workflows.leading import Alone, Leading
+from steward.workflows.leading import Alone, Leading, Me, Sight
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
 from steward.workflows.records import BUSY_SHARE, Patience
@@ -180,13 +180,11 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
     )
     leading = Leading(
         base.lease,
-        me(base.settings, base.place.name),
+        Me(name=base.place.name, version=__version__),
         clock=base.clock,
         steady=steady_now,
         deadman=Deadman().set,
-        is_blind=lambda: cycle().is_blind(),
-        is_beside_slurmctld=beside,
-        as_follower=following.word,
+        sight=Sight(is_blind=lambda: cycle().is_blind(), is_beside_slurmctld=beside, as_follower=following.word),
         notifier=base.notifier,
     )
     return Shared(leading=leading, following=following, beside=beside)

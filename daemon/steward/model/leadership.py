@@ -7,19 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """The head that leads, and where it is reached.
+    """The head that leads.
 
-    A `leader` is named by its entry in `agent.head` (`head1:6861`), which is also its address for agents; empty while
-    no head leads. `epoch` counts up each time that a head takes the lead. `since` is Unix seconds by the leader's
-    clock. `http` and `users_http` are URLs for other hosts (`https://head1:6860`), empty where the leader does not
-    serve them beyond its own host. `is_mine` is whether the head that says this leads, and may act now.
+    A `leader` is named by its entry in `agent.head` (`head1:6861`), which is also its address for agents and for other
+    heads; empty while no head leads. `epoch` is larger each time that a head takes the lead. `since` is Unix seconds by
+    the leader's clock. `is_mine` is whether the head that says this leads, and may act now.
     """
 
     leader: str = ""
     epoch: int = 0
     since: float = 0.0
-    http: str = ""
-    users_http: str = ""
     is_mine: bool = False
 
 
@@ -33,8 +30,6 @@ class LeaderWord:
 
     at: float = 0.0
     since: float = 0.0
-    http: str = ""
-    users_http: str = ""
     version: str = ""
     is_blind: bool = False
     """Whether it cannot read Slurm."""

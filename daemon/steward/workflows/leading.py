@@ -11,10 +11,10 @@ A head goes one way: it follows, then it leads, then its process ends, and the n
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from steward.model.leadership import ALONE, FollowerWord, LeaderWord, Leadership, Lease
+from steward.model.leadership import ALONE, FollowerWord, Leadership, LeaderWord, Lease
 from steward.ports import Clock, Deposed, LeasePort, Notifier, PortError, Unsent
 from steward.workflows.following import LeaderSight, reason_to_hand_over
 
@@ -54,17 +54,26 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """This head, for the others: its name, and its URLs."""
+    """This head, for the others."""
 
     name: str
-    http: str = ""
-    users_http: str = ""
     version: str = ""
 
     def word(self, at: float, since: float, *, is_blind: bool = False) -> LeaderWord:
         """Return what this head writes into the lease."""
-        urls = {"http": self.http, "users_http": self.users_http}
-        return LeaderWord(at=at, since=since, version=self.version, is_blind=is_blind, **urls)
+        return LeaderWord(at=at, since=since, version=self.version, is_blind=is_blind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What this head sees of Slurm. No function of it blocks."""
+
+    is_blind: Callable[[], bool] = lambda: False
+    """Returns whether a leader cannot read Slurm."""
+    is_beside_slurmctld: Callable[[], bool] = lambda: True
+    """Returns whether the slurmctld that is in control runs on this host."""
+    as_follower: Callable[[], FollowerWord] = FollowerWord
+    """Returns what this head says of itself while it follows."""
 
 
 @dataclass(slots=True)
@@ -87,9 +96,8 @@ class Leading:
     """The part of one head in the lease. `run` belongs in a thread of its own; any thread may call the rest.
 
     `steady` is CLOCK_BOOTTIME: it goes on while the machine sleeps. `deadman` gets the time of that clock at which this
-    process must be ended unless another time is set before; None: at no time. `is_blind` returns whether this head cannot
-    read Slurm, `is_beside_slurmctld` whether the slurmctld that is in control runs on its host, `as_follower` what it
-    says of itself while it follows. None of them may block. `notifier` is told that a follower is ready, and alive.
+    process must be ended unless another time is set before; None: at no time. `notifier` is told that a follower is
+    ready, and alive.
     """
 
     def __init__(
@@ -100,13 +108,11 @@ class Leading:
         clock: Clock,
         steady: Callable[[], float],
         deadman: Callable[[float | None], None] = lambda at: None,
-        is_blind: Callable[[], bool] = lambda: False,
-        is_beside_slurmctld: Callable[[], bool] = lambda: True,
-        as_follower: Callable[[], FollowerWord] = FollowerWord,
+        sight: Sight | None = None,
         notifier: Notifier | None = None,
     ) -> None:
         self._port, self._me, self._clock, self._steady, self._deadman = port, me, clock, steady, deadman
-        self._is_blind, self._is_beside, self._as_follower, self._notifier = is_blind, is_beside_slurmctld, as_follower, notifier
+        self._sight, self._notifier = sight or Sight(), notifier
         self._stopping, self._lock = threading.Event(), threading.Lock()
         self.leads = threading.Event()
         """Set once this head has taken the lead; it stays set."""
@@ -235,7 +241,8 @@ class Leading:
         self._leadership, self.is_leader_blind = _as_known(there), there.word.is_blind
         if now - self._told >= TELL_S:
             self._told, self._beat = now, self._beat + 1
-            self._port.tell(self._me.name, replace(self._as_follower(), beat=self._beat, version=self._me.version))
+            word = replace(self._sight.as_follower(), beat=self._beat, version=self._me.version)
+            self._port.tell(self._me.name, word)
         return LOOK_S
 
     def _take(self, there: Lease) -> bool:
@@ -247,14 +254,12 @@ class Leading:
         self._hold(taken, began)
         self._led_from = began
         self.leads.set()
-        log.warning(
-            "this head leads from now on (epoch %d); before it: %s", taken.epoch, there.leader or "no head, the lease was free"
-        )
+        log.warning("this head leads from now on (epoch %d); before it: %s", taken.epoch, there.leader or "no head")
         return True
 
     def _renew(self) -> float:
         began, since = self._steady(), self._leadership.since
-        self._blind_from = (self._blind_from or began) if self._is_blind() else None
+        self._blind_from = (self._blind_from or began) if self._sight.is_blind() else None
         word = self._me.word(self._clock.now(), since, is_blind=self._blind_from is not None)
         self._hold(self._port.renew(word), began)
         self._hear(self._port.followers())
@@ -268,7 +273,7 @@ class Leading:
         mine = LeaderSight(
             led_s=now - self._led_from,
             blind_s=0.0 if self._blind_from is None else now - self._blind_from,
-            is_beside_slurmctld=self._is_beside(),
+            is_beside_slurmctld=self._sight.is_beside_slurmctld(),
         )
         return reason_to_hand_over(mine, [each.word for each in self.followers().values() if each.is_heard])
 
@@ -286,10 +291,9 @@ class Leading:
     def _hear(self, words: Mapping[str, FollowerWord]) -> None:
         """Note which followers said something new."""
         now, before = self._steady(), self._heard
-        self._heard = {
-            name: before[name] if name in before and before[name].value == word.beat else _Seen(word.beat, now if name in before else float("-inf"))
-            for name, word in words.items()
-        }
+        new = {name: _Seen(word.beat, now if name in before else float("-inf")) for name, word in words.items()}
+        same = {name for name in new if name in before and before[name].value == new[name].value}
+        self._heard = {name: before[name] if name in same else each for name, each in new.items()}
         self._words = words
 
     def _tell_manager(self) -> None:
@@ -320,7 +324,4 @@ class Leading:
 
 
 def _as_known(lease: Lease) -> Leadership:
-    word = lease.word
-    return Leadership(
-        leader=lease.leader, epoch=lease.epoch, since=word.since, http=word.http, users_http=word.users_http
-    )
+    return Leadership(leader=lease.leader, epoch=lease.epoch, since=lease.word.since)

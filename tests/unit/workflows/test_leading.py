@@ -35,7 +35,7 @@ def test_the_first_head_leads_at_once_and_the_second_follows_it(heads: Heads) ->
 
     assert heads.leader == "head1"
     known = second.leading.leadership()
-    assert (known.leader, known.http, known.is_mine) == ("head1", "http://head1", False)
+    assert (known.leader, known.is_mine) == ("head1", False)
 
 
 def test_of_two_heads_that_start_at_once_one_leads(heads: Heads) -> None:
@@ -44,19 +44,20 @@ def test_of_two_heads_that_start_at_once_one_leads(heads: Heads) -> None:
     heads.run(30.0)
 
     assert heads.leader in ("head1", "head2")
-    assert {head.leading.leadership().epoch for head in heads.heads.values()} == {1}
+    assert len({head.leading.leadership().epoch for head in heads.heads.values()}) == 1
 
 
 def test_a_follower_takes_over_from_a_head_that_is_gone(heads: Heads) -> None:
     heads.add("head1")
     heads.run(1.0)
-    heads.add("head2")
+    second = heads.add("head2")
     heads.run(10.0)
+    epoch = second.leading.leadership().epoch
     del heads.heads["head1"]
     heads.run(TAKE_S + LOOK_S + 0.1)
 
     assert heads.leader == "head2"
-    assert heads.heads["head2"].leading.leadership().epoch == 2
+    assert second.leading.leadership().epoch > epoch
 
 
 def test_a_head_that_starts_again_takes_its_own_lease_at_once(heads: Heads) -> None:
@@ -121,6 +122,7 @@ def test_while_the_database_is_gone_no_head_acts_and_the_leader_goes_on_after_it
     heads.run(1.0)
     heads.add("head2")
     heads.run(10.0)
+    epoch = heads.heads["head1"].leading.leadership().epoch
     _cut_off(heads, "head1", "head2", is_away=True)
     heads.run(60.0)
     assert heads.leader == ""
@@ -129,7 +131,7 @@ def test_while_the_database_is_gone_no_head_acts_and_the_leader_goes_on_after_it
     heads.run(TAKE_S + 1.0)
 
     assert heads.leader == "head1"
-    assert heads.heads["head1"].leading.leadership().epoch == 1
+    assert heads.heads["head1"].leading.leadership().epoch == epoch
 
 
 def test_a_leader_that_is_cut_off_from_the_database_is_followed_by_the_other(heads: Heads) -> None:

@@ -32,9 +32,7 @@ _lease = Table(
     Column("beat", BigInteger, nullable=False),
     Column("body", BODY, nullable=False),
 )
-_followers = Table(
-    "followers", _metadata, Column("name", KEY, primary_key=True), Column("body", BODY, nullable=False)
-)
+_followers = Table("followers", _metadata, Column("name", KEY, primary_key=True), Column("body", BODY, nullable=False))
 
 
 class SqlLease:
@@ -57,7 +55,8 @@ class SqlLease:
         return Lease(leader=row.leader, epoch=row.epoch, beat=row.beat, word=_value(LeaderWord, row.body))
 
     def take(self, seen: Lease, leader: str, word: LeaderWord) -> Lease | None:
-        taken = Lease(leader=leader, epoch=seen.epoch + 1, beat=1, word=word)
+        # As large as the time of day, so that agents, which refuse an earlier epoch, take one of a new database.
+        taken = Lease(leader=leader, epoch=max(seen.epoch + 1, int(word.at)), beat=1, word=word)
         if not self._change(seen, taken):
             return None
         self._mine = taken
