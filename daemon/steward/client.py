@@ -184,6 +184,10 @@ class Client:
         """Stop all actions of the head until `resume_actions`."""
         return self._post("/v1/pause", {"why": why})
 
+    def hand_over(self) -> Json:
+        """Let another head lead."""
+        return self._post("/v1/head/handover", {})
+
     def resume_actions(self) -> Json:
         """Let the head act again, and reset tripped breakers."""
         return self._post("/v1/resume-actions", {})

@@ -93,6 +93,7 @@ class Heads:
             clock=HeadClock(self.time, ahead_s),
             steady=lambda: self.time[0],
             deadman=deadlines.append,
+            peers=[other for other in ("head1", "head2") if other != name],
             sight=Sight(
                 is_blind=lambda: head.is_blind,
                 is_beside_slurmctld=lambda: head.is_beside,

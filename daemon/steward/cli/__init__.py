@@ -104,6 +104,7 @@ class _Steward(LateGroup):
             "node": Late("steward.cli.node:node", "Machines of groups: reboot, replace, delete.", _SHARE),
             "quota": Late("steward.cli.quota:quota", "Quotas of teams.", _SHARE),
             "elastic": Late("steward.cli.elastic:elastic", "Elastic runs: their sizes and growth.", _SHARE),
+            "head": Late("steward.cli.head:head", "Two heads: hand over, move the state.", _SET_UP),
             "init": Late("steward.cli.init:init", "Read Slurm, write a first settings file.", _SET_UP),
             "config": Late("steward.cli.config:config", "Check and show the settings.", _SET_UP),
             "install": Late("steward.cli.install:install", "Install Steward on other hosts by ssh.", _SET_UP),

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from steward.adapters.files import SharedText
 from steward.adapters.keys_file import KeysFile
 from steward.adapters.log_lines import log_to, log_to_stderr
 from steward.adapters.notify import NotifyCommand as CommandMessenger
@@ -38,6 +39,9 @@ from steward.model.settings.providers import StaticProviderSettings as StaticSet
 from steward.model.text import cause
 from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.workflows.notify import NotifyChannel
+
+STATIC_STATE, POWER_STATE = "static.json", "power.json"
+"""The files of providers' states in a head's state_dir, and the names of the texts that heads share in their place."""
 
 # Fleet: the providers of all groups as one.
 
@@ -143,18 +147,25 @@ def _stderr_is_the_journals() -> bool:
     return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
 
 
-def make_providers(settings: Settings, slurm: SlurmPort) -> Fleet | None:
-    """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one."""
+Shared = Callable[[str], SharedText]
+"""Returns the text of this name that heads share, in place of the file with this name in a head's state_dir."""
+
+
+def make_providers(settings: Settings, slurm: SlurmPort, shared: Shared | None = None) -> Fleet | None:
+    """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one.
+
+    Without `shared` each keeps its state in a file.
+    """
     other = settings.capacity.provider
     kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
-    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds)}
+    made = {kind: _provider(kind, settings, slurm, shared) for kind in sorted(kinds)}
     by_group = {group.name: made[group.provider] for group in settings.groups}
     if ProviderKind.STATIC in made:
         by_group[SPARES] = made[ProviderKind.STATIC]
     return Fleet(by_group, made[other] if other is not None else None) if made else None
 
 
-def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
+def _provider(kind: str, settings: Settings, slurm: SlurmPort, shared: Shared | None) -> ProviderPort:
     """Return one provider. Raises Permanent if it is unusable."""
     table = settings.provider
     if kind == ProviderKind.COMMAND and table.command is not None:
@@ -162,10 +173,11 @@ def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
     if kind == ProviderKind.EC2 and table.ec2 is not None:
         return _ec2(table.ec2)
     if kind == ProviderKind.POWER:
-        return _power(settings, slurm)
+        return _power(settings, slurm, shared)
     if kind == ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
-        return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
+        state = settings.head.state_dir / STATIC_STATE
+        return StaticProvider(table.static or StaticSettings(), machines, state, shared and shared(state.name))
     if kind in table.brought:
         return _brought(kind, table.brought[kind])
     raise Permanent(f"the settings name provider {kind!r}, but there is no [provider.{kind}] table")
@@ -192,14 +204,15 @@ def _ec2(settings: Ec2Settings) -> ProviderPort:
     return Ec2Provider(settings)
 
 
-def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
+def _power(settings: Settings, slurm: SlurmPort, shared: Shared | None) -> ProviderPort:
     groups = {group.name for group in settings.groups if group.provider == ProviderKind.POWER}
     return PowerProvider(
         settings.provider.power or PowerSettings(),
         [node for node, slot in settings.slots().items() if slot.group in groups],
-        settings.head.state_dir / "power.json",
+        settings.head.state_dir / POWER_STATE,
         slurm.nodes,
         PowerSwitch(conf=str(settings.cluster.slurm_conf), timeout_s=settings.cluster.command_timeout_s),
+        shared and shared(POWER_STATE),
     )
 
 

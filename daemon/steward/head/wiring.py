@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.slurm.survey import survey
 from steward.adapters.store.lease import SqlLease
+from steward.adapters.store.sql import StoredText
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
@@ -161,7 +163,7 @@ def build_head(settings: Settings, file: Path) -> Head:
         _parts(base, hub, witness, lead), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
     )
     gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
-    source = _source(base, hub, cycle, desk, file)
+    source = _source(base, hub, cycle, desk, file, shared)
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk, shared=shared)
@@ -185,7 +187,9 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
         steady=steady_now,
         deadman=Deadman().set,
         sight=Sight(is_blind=lambda: cycle().is_blind(), is_beside_slurmctld=beside, as_follower=following.word),
+        peers=base.place.peers,
         notifier=base.notifier,
+        tell=base.new_events.append,
     )
     return Shared(leading=leading, following=following, beside=beside)
 
@@ -245,7 +249,7 @@ def _base(settings: Settings) -> _Base:
         slurm=slurm,
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
-        provider=choose.make_providers(settings, slurm),
+        provider=choose.make_providers(settings, slurm, partial(StoredText, store) if lease is not None else None),
         store=store,
         metrics=Metrics(want, store.set_aside_at),
         commands=Commands(bell.ring),
@@ -345,13 +349,18 @@ def _desk(base: _Base) -> NotifyDesk:
     )
 
 
+def _none() -> None:
+    """Return None: a head alone has no other heads."""
+
+
 def _contradictions(settings: Settings) -> Sequence[Problem]:
     """Ask Slurm, and return the contradictions between the settings and it or this machine."""
     site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
     return [*contradictions_with_slurm(settings, site), *problems_here(settings)]
 
 
-def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
+def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path, shared: Shared | None) -> Source:
+    heads = shared.leading.heads if shared is not None else _none
     doctor = Doctor(
         file=file,
         settings=base.settings,
@@ -373,6 +382,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         capacity=_place(base.settings),
         rules=base.want.repair,
         want=base.want,
+        heads=heads,
     )
     return Source(
         cluster=base.settings.cluster.name,
@@ -391,4 +401,6 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         notify=desk,
         read_job=lambda id: base.slurm.jobs([id]),
         checks=CheckBook.of(limits_of(base.settings.checks), base.settings.agent.check_interval_s),
+        heads=heads,
+        hand_over=shared.leading.hand_over if shared is not None else lambda why: None,
     )

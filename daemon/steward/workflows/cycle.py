@@ -188,14 +188,13 @@ class Cycle:
         return wait_s
 
     def look(self) -> str:
-        """Take a picture and read the memory, as a follower does; return why Slurm could not be read. Raises PortError.
+        """Read the memory and Slurm, as a follower does; return why Slurm could not be read. Raises PortError.
 
-        A head that then takes the lead has all that it needs for its first turn in its caches.
+        A head that then takes the lead has what its first turn needs in its caches.
         """
-        parts = self._parts
-        memory = parts.journal.load()
-        seen = parts.observer.observe(busy=False, memory=memory, failures={}, alive=self._tell_alive)
-        return "" if seen.slurm is Freshness.FRESH else f"its picture of Slurm is {seen.slurm.value}"
+        self._parts.journal.load()
+        found = self._parts.observer.look_at_slurm(lambda: None)
+        return "" if found is Freshness.FRESH else f"its picture of Slurm is {found.value}"
 
     def is_blind(self) -> bool:
         """Return whether Slurm could not be read in the last turn. Any thread may call this."""

@@ -10,11 +10,12 @@ A head goes one way: it follows, then it leads, then its process ends, and the n
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from steward.model.leadership import ALONE, FollowerWord, Leadership, LeaderWord, Lease
+from steward.model.events import Event, Level
+from steward.model.leadership import ALONE, FollowerWord, Heads, Leadership, LeaderWord, Lease, OtherHead
 from steward.ports import Clock, Deposed, LeasePort, Notifier, PortError, Unsent
 from steward.workflows.following import LeaderSight, reason_to_hand_over
 
@@ -84,20 +85,12 @@ class _Seen:
     changed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Follower:
-    """A follower as the leader knows it: what it said last, and whether it was heard lately."""
-
-    word: FollowerWord
-    is_heard: bool
-
-
 class Leading:
     """The part of one head in the lease. `run` belongs in a thread of its own; any thread may call the rest.
 
     `steady` is CLOCK_BOOTTIME: it goes on while the machine sleeps. `deadman` gets the time of that clock at which this
-    process must be ended unless another time is set before; None: at no time. `notifier` is told that a follower is
-    ready, and alive.
+    process must be ended unless another time is set before; None: at no time. `peers` are the names of the other heads.
+    `notifier` is told that a follower is ready, and alive. `tell` gets events, which the cycle stores.
     """
 
     def __init__(
@@ -108,11 +101,13 @@ class Leading:
         clock: Clock,
         steady: Callable[[], float],
         deadman: Callable[[float | None], None] = lambda at: None,
+        peers: Sequence[str] = (),
         sight: Sight | None = None,
         notifier: Notifier | None = None,
+        tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self._port, self._me, self._clock, self._steady, self._deadman = port, me, clock, steady, deadman
-        self._sight, self._notifier = sight or Sight(), notifier
+        self._peers, self._sight, self._notifier, self._tell_event = peers, sight or Sight(), notifier, tell
         self._stopping, self._lock = threading.Event(), threading.Lock()
         self.leads = threading.Event()
         """Set once this head has taken the lead; it stays set."""
@@ -150,14 +145,24 @@ class Leading:
         """Return why the lease could not be read or renewed last; empty if it could."""
         return self._trouble
 
-    def followers(self) -> Mapping[str, Follower]:
-        """Return the other heads as the leader last heard them."""
+    def heads(self) -> Heads:
+        """Return all heads as this one knows them; a leader knows the others."""
+        known, heard, words = self._leadership, self._heard_now(), self._words
+        names = [*dict.fromkeys((*self._peers, *sorted(heard)))]
+        return Heads(
+            leader=known.leader,
+            epoch=known.epoch,
+            since=known.since,
+            is_beside_slurmctld=self._sight.is_beside_slurmctld(),
+            trouble=self._trouble,
+            others=tuple(_other(name, words.get(name, FollowerWord()), name in heard) for name in names),
+        )
+
+    def _heard_now(self) -> frozenset[str]:
+        """Return the names of the other heads that said something lately."""
         now, heard = self._steady(), self._heard
-        return {
-            name: Follower(word=word, is_heard=name in heard and now - heard[name].changed <= HEARD_S)
-            for name, word in self._words.items()
-            if name != self._me.name
-        }
+        names = {name for name, seen in heard.items() if now - seen.changed <= HEARD_S}
+        return frozenset(names - {self._me.name})
 
     def is_stopped(self) -> bool:
         """Return whether this head ends."""
@@ -167,8 +172,11 @@ class Leading:
         """End `run`; a lease that is held is kept until `release`."""
         self._stopping.set()
 
-    def hand_over(self) -> None:
-        """Note that another head is to lead: the head ends, and gives up the lease after its last act."""
+    def hand_over(self, why: str) -> None:
+        """Let another head lead: this one ends, and gives up the lease after its last act."""
+        text = f"{self._me.name} hands the lead over: {why}"
+        log.warning("%s", text)
+        self._tell_event(Event(at=self._clock.now(), kind="head.handed_over", text=text, level=Level.WARNING))
         self._ended(End.HANDED_OVER)
 
     def release(self) -> None:
@@ -254,7 +262,10 @@ class Leading:
         self._hold(taken, began)
         self._led_from = began
         self.leads.set()
-        log.warning("this head leads from now on (epoch %d); before it: %s", taken.epoch, there.leader or "no head")
+        before = f"{there.leader} led before, and renews its lease no more" if there.leader else "the lease was free"
+        text = f"{self._me.name} leads from now on: {before}"
+        log.warning("%s (epoch %d)", text, taken.epoch)
+        self._tell_event(Event(at=at, kind="head.leads", text=text, level=Level.WARNING))
         return True
 
     def _renew(self) -> float:
@@ -264,8 +275,7 @@ class Leading:
         self._hold(self._port.renew(word), began)
         self._hear(self._port.followers())
         if reason := self._reason_to_hand_over(began):
-            log.warning("this head hands over: %s", reason)
-            self.hand_over()
+            self.hand_over(reason)
         return RENEW_S
 
     def _reason_to_hand_over(self, now: float) -> str:
@@ -275,7 +285,7 @@ class Leading:
             blind_s=0.0 if self._blind_from is None else now - self._blind_from,
             is_beside_slurmctld=self._sight.is_beside_slurmctld(),
         )
-        return reason_to_hand_over(mine, [each.word for each in self.followers().values() if each.is_heard])
+        return reason_to_hand_over(mine, [self._words[name] for name in self._heard_now()])
 
     def _hold(self, lease: Lease, began: float) -> None:
         """Note a lease that was ours at a moment after `began`."""
@@ -321,6 +331,10 @@ class Leading:
     def _ended(self, end: End) -> None:
         self.end = self.end or end
         self._ends()
+
+
+def _other(name: str, word: FollowerWord, is_heard: bool) -> OtherHead:
+    return OtherHead(name=name, is_heard=is_heard, picture_s=word.picture_s, trouble=word.trouble, version=word.version)
 
 
 def _as_known(lease: Lease) -> Leadership:

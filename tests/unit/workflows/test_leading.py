@@ -74,7 +74,7 @@ def test_a_lease_that_is_given_up_is_taken_at_the_next_look(heads: Heads) -> Non
     heads.run(1.0)
     heads.add("head2")
     heads.run(10.0)
-    first.leading.hand_over()
+    first.leading.hand_over("maintenance")
     first.leading.release()
     heads.run(LOOK_S + 0.1)
 
@@ -198,7 +198,7 @@ def test_a_follower_that_was_killed_is_not_handed_to(heads: Heads) -> None:
     heads.run(30.0)
 
     assert first.leading.end is None
-    assert not first.leading.followers()["head2"].is_heard
+    assert [(other.name, other.why_not) for other in first.leading.heads().others] == [("head2", "it is not heard")]
 
 
 def test_a_head_alone_may_always_act() -> None:

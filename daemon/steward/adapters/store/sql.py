@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, true
@@ -124,6 +124,16 @@ class SqlStore:
         with self._writing, self._transaction(writes=True) as connection:
             rows.keep_channel(connection, name, state)
 
+    def text(self, name: str) -> str | None:
+        """Return the text that a provider keeps here, in place of a file; None if there is none."""
+        with self._transaction() as connection:
+            return rows.text(connection, name)
+
+    def keep_text(self, name: str, text: str) -> None:
+        """Replace a provider's text."""
+        with self._writing, self._transaction(writes=True) as connection:
+            rows.keep_text(connection, name, text)
+
     def first_use(self, key: str, until: float) -> bool:
         with self._writing, self._transaction(writes=True) as connection:
             now = self._now()
@@ -180,6 +190,20 @@ class SqlStore:
                 mender.mend(problem, is_remembered=True)
                 mender.note_used()
                 self._mended, self._stored = mended + 1, None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """SharedText in the store of several heads."""
+
+    store: SqlStore
+    name: str
+
+    def read(self) -> str | None:
+        return self.store.text(self.name)
+
+    def write(self, text: str) -> None:
+        self.store.keep_text(self.name, text)
 
 
 def _unreadable(lost: Sequence[str], at: float) -> Event:
