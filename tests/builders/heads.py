@@ -10,7 +10,7 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.lease import SqlLease
 from steward.model.leadership import FollowerWord, LeaderWord, Lease
 from steward.ports import LeasePort, Retryable
-from steward.workflows.leading import Leading, Me, Sight
+from steward.workflows.leading import Leading, Me, OwnSight
 
 
 def lease_engine(folder: Path) -> Engine:
@@ -94,7 +94,7 @@ class Heads:
             steady=lambda: self.time[0],
             deadman=deadlines.append,
             peers=[other for other in ("head1", "head2") if other != name],
-            sight=Sight(
+            sight=OwnSight(
                 is_blind=lambda: head.is_blind,
                 is_beside_slurmctld=lambda: head.is_beside,
                 as_follower=lambda: head.word,

@@ -84,9 +84,13 @@ def _stop(point: Point) -> Callable[[Bench, str], None]:
     return begin
 
 
+def stopped(point: Point) -> str:
+    """The name of the column in which the head stands still there."""
+    return f"stewardd stopped for a minute {point.value}, another head leads"
+
+
 def _stop_column(point: Point) -> Column:
-    name = f"stewardd stopped for a minute {point.value}, another head leads"
-    return Column(name=name, begin=_stop(point), is_kill=True, lasts_s=0.0)
+    return Column(name=stopped(point), begin=_stop(point), is_kill=True, lasts_s=0.0)
 
 
 NO_FAULT = Column(name="no fault", begin=_nothing, lasts_s=0.0)

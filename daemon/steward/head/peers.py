@@ -9,25 +9,25 @@ from steward.ports import Permanent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class AmongHeads:
     """The name of this head, as agents address it, and the names of the other heads."""
 
     name: str
     peers: tuple[str, ...] = ()
 
 
-def place_of(settings: Settings) -> Place:
+def place_of(settings: Settings) -> AmongHeads:
     """Return this head's place. Raises Permanent if there are several heads and this host is none of them."""
     entries = heads_of(settings)
     port = split_host_port(settings.head.listen)[1]
     ours = [entry for entry in entries if _is_here(entry, port)]
     if ours:
-        return Place(name=ours[0], peers=tuple(entry for entry in entries if entry not in ours))
+        return AmongHeads(name=ours[0], peers=tuple(entry for entry in entries if entry not in ours))
     if len(entries) > 1:
         said = ", ".join(entries)
         remedy = f"add this one as agents reach it, with the port of head.listen ({port})"
         raise Permanent(f"agent.head = {said}: none of these heads is on this host; {remedy}")
-    return Place(name=f"{socket.gethostname()}:{port}")
+    return AmongHeads(name=f"{socket.gethostname()}:{port}")
 
 
 def heads_of(settings: Settings) -> Sequence[str]:

@@ -45,7 +45,7 @@ from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
-from steward.head.peers import Place, place_of
+from steward.head.peers import AmongHeads, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -53,6 +53,7 @@ from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import other_parts
+from steward.model.leadership import Heads
 from steward.model.observed import Freshness
 from steward.model.settings import Problem, Settings
 from steward.policy.job.options import resume_facts
@@ -67,7 +68,7 @@ from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.following import Following
 from steward.workflows.journal import Journal
-from steward.workflows.leading import Alone, Leading, Me, Sight
+from steward.workflows.leading import Alone, Leading, Me, OwnSight
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
 from steward.workflows.records import BUSY_SHARE, Patience
@@ -125,7 +126,7 @@ class _Base:
     metrics: Metrics
     commands: Commands
     notifier: Notifier
-    place: Place
+    place: AmongHeads
     lease: SqlLease | None
 
 
@@ -186,7 +187,7 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
         clock=base.clock,
         steady=steady_now,
         deadman=Deadman().set,
-        sight=Sight(is_blind=lambda: cycle().is_blind(), is_beside_slurmctld=beside, as_follower=following.word),
+        sight=OwnSight(is_blind=lambda: cycle().is_blind(), is_beside_slurmctld=beside, as_follower=following.word),
         peers=base.place.peers,
         notifier=base.notifier,
         tell=base.new_events.append,
@@ -259,9 +260,9 @@ def _base(settings: Settings) -> _Base:
     )
 
 
-def _parts(base: _Base, hub: Hub, witness: PortWitness, lead: Leading | Alone) -> Parts:
+def _observer(base: _Base, hub: Hub) -> Observer:
     head = base.settings.head
-    observer = Observer(
+    return Observer(
         slurm=base.slurm,
         provider=base.provider,
         agents=hub,
@@ -275,6 +276,11 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness, lead: Leading | Alone) -
         submissions=SubmittedJobs(base.config.config),
         accounting=base.accounting,
     )
+
+
+def _parts(base: _Base, hub: Hub, witness: PortWitness, lead: Leading | Alone) -> Parts:
+    head = base.settings.head
+    observer = _observer(base, hub)
     journal = Journal(base.store, base.clock, base.metrics.count)
     ports = Ports(
         slurm=base.slurm,
@@ -359,9 +365,8 @@ def _contradictions(settings: Settings) -> Sequence[Problem]:
     return [*contradictions_with_slurm(settings, site), *problems_here(settings)]
 
 
-def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path, shared: Shared | None) -> Source:
-    heads = shared.leading.heads if shared is not None else _none
-    doctor = Doctor(
+def _doctor(base: _Base, hub: Hub, cycle: Cycle, file: Path, heads: Callable[[], Heads | None]) -> Doctor:
+    return Doctor(
         file=file,
         settings=base.settings,
         reread=lambda: load(file, os.environ),
@@ -384,6 +389,11 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path, s
         want=base.want,
         heads=heads,
     )
+
+
+def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path, shared: Shared | None) -> Source:
+    heads: Callable[[], Heads | None] = shared.leading.heads if shared is not None else _none
+    doctor = _doctor(base, hub, cycle, file, heads)
     return Source(
         cluster=base.settings.cluster.name,
         version=__version__,

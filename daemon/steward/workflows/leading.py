@@ -40,7 +40,7 @@ class End(Enum):
 
 
 class Alone:
-    """The lead of a head without a shared database: nothing is asked of anybody."""
+    """The lead of a head without a shared database: it may always act."""
 
     def leadership(self) -> Leadership:
         return ALONE
@@ -66,7 +66,7 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class OwnSight:
     """What this head sees of Slurm. No function of it blocks."""
 
     is_blind: Callable[[], bool] = lambda: False
@@ -102,12 +102,12 @@ class Leading:
         steady: Callable[[], float],
         deadman: Callable[[float | None], None] = lambda at: None,
         peers: Sequence[str] = (),
-        sight: Sight | None = None,
+        sight: OwnSight | None = None,
         notifier: Notifier | None = None,
         tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self._port, self._me, self._clock, self._steady, self._deadman = port, me, clock, steady, deadman
-        self._peers, self._sight, self._notifier, self._tell_event = peers, sight or Sight(), notifier, tell
+        self._peers, self._sight, self._notifier, self._tell_event = peers, sight or OwnSight(), notifier, tell
         self._stopping, self._lock = threading.Event(), threading.Lock()
         self.leads = threading.Event()
         """Set once this head has taken the lead; it stays set."""
