@@ -16,10 +16,12 @@ class AmongHeads:
     peers: tuple[str, ...] = ()
 
 
-def place_of(settings: Settings) -> AmongHeads:
-    """Return this head's place. Raises Permanent if there are several heads and this host is none of them."""
-    entries = heads_of(settings)
-    port = split_host_port(settings.head.listen)[1]
+def place_of(entries: Sequence[str], listen: str) -> AmongHeads:
+    """Return the place of the head with this `head.listen` among the entries of `agent.head`.
+
+    Raises Permanent if there are several heads and this host is none of them.
+    """
+    port = split_host_port(listen)[1]
     ours = [entry for entry in entries if _is_here(entry, port)]
     if ours:
         return AmongHeads(name=ours[0], peers=tuple(entry for entry in entries if entry not in ours))

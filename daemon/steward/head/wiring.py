@@ -45,7 +45,7 @@ from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
-from steward.head.peers import AmongHeads, place_of
+from steward.head.peers import AmongHeads, heads_of, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -230,7 +230,7 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
-    place = place_of(settings)
+    place = place_of(heads_of(settings), settings.head.listen)
     lease = choose.open_lease(settings, place.peers)
     store = choose.open_store(settings, told.append, lease)
     slurm = CommandLineSlurm(
