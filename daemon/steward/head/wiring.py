@@ -30,6 +30,7 @@ from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
 from steward.api.auth import Gatekeeper
+from steward.api.follow import HTTP, USERS
 from steward.api.late import LateEndpoint
 from steward.api.metrics import Metrics
 from steward.api.operations import handlers
@@ -42,6 +43,7 @@ from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
+from steward.head.passed import PassedRequests
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -120,8 +122,10 @@ def build_head(settings: Settings, file: Path) -> Head:
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
     second = SecondLook(witness.look, lambda seen: hub.keep_witness(seen))
+    sealer = Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS))
+    passed = PassedRequests(settings.agent.head, settings.head.agent_addresses)
     hub = Hub(
-        sealer=Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS)),
+        sealer=sealer,
         clock=base.clock,
         ring=base.bell.ring,
         tell=base.new_events.append,
@@ -135,6 +139,7 @@ def build_head(settings: Settings, file: Path) -> Head:
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,
+        passed=passed,
     )
     news = News()
     desk = _desk(base)
@@ -145,6 +150,7 @@ def build_head(settings: Settings, file: Path) -> Head:
     source = _source(base, hub, cycle, desk, file)
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
+    passed.doors = {HTTP: app, USERS: users}
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
 
 
