@@ -149,9 +149,17 @@ class Picture:
     def change_job(self, id: int = 7, **fields: Any) -> "Picture":
         return self.see(jobs=changed(self.seen.jobs, JobId(id), lambda job: replace(job, **fields)))
 
-    def opted_in(self, id: int = 7, mode: ResumeMode = ON, uid: int = USER, by: tuple[str, ...] = ()) -> "Picture":
-        """`by`: the nodes that told so."""
-        word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=0, at=self.now, told_by=names(*by))
+    def opted_in(
+        self,
+        id: int = 7,
+        mode: ResumeMode = ON,
+        uid: int = USER,
+        by: tuple[str, ...] = (),
+        gone: tuple[str, ...] = (),
+    ) -> "Picture":
+        """`by`: the nodes that told so; `gone`: those of them that have booted since."""
+        told, away = names(*by, *gone), names(*gone)
+        word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=0, at=self.now, told_by=told, gone_from=away)
         return self.see(opted_in=(*self.seen.opted_in, word))
 
     def ask(self, kind: AskKind = AskKind.STEP, id: int = 7, node: str = "n1", **fields: Any) -> "Picture":

@@ -5,6 +5,7 @@ from typing import Any
 
 from steward.model.accounting import Capabilities
 from steward.model.action import RequeueJob, SignalJob
+from steward.model.ids import JobId
 from tests.builders.picture import Picture, n
 from tests.builders.quota import WEAK
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
@@ -35,3 +36,29 @@ def gone_in(picture: Picture, turns: int) -> set[int]:
         picture, actions = done(picture.after(1.0))
         gone |= {each.job for each in actions if isinstance(each, SignalJob | RequeueJob)}
     return gone
+
+
+FIRST, SECOND, BEHIND = 10, 11, 20
+
+
+def of_two_parts(picture: Picture, team: str, first: int = 1, second: int = 1, **fields: Any) -> Picture:
+    """It waits and comes before all others."""
+    given = {"het_job_id": JobId(FIRST), "priority": 9, "reason": "Resources", **fields}
+    return waits(waits(picture, FIRST, team, first, **given), SECOND, team, second, **given)
+
+
+def one_node_lent(machines: int = 3) -> Picture:
+    """Only what team a borrowed on n2 (and on n4, where there is one) can be taken back."""
+    site = a_site(WEAK, own("a", 4), own("b", 4), own("c", 4), machines=machines)
+    site = runs(runs(site, 1, "a", 4), 4, "c", 4, on="n3")
+    for id in (2, 3):
+        site = runs(site, id, "a", 2, "b", "n2", started=1000.0 * id)
+        if machines > 3:
+            site = runs(site, id + 4, "a", 2, "b", "n4", started=1000.0 * id - 500.0)
+    return settled(site)
+
+
+def one_node_free(can: Capabilities = WEAK) -> Picture:
+    """Team a has n1 by its quota and team c borrowed n2; n3 is free, and is team b's, too."""
+    site = a_site(can, own("a", 4), own("b", 8), own("c", 0), machines=3)
+    return settled(runs(runs(site, 1, "a", 4), 2, "c", 4, "b", "n2"))

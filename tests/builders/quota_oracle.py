@@ -55,6 +55,23 @@ class Machines:
             for on in self._placed(first, free)
         )
 
+    def starts_beside_kept(self, parts: Sequence[Part], first: Sequence[Part], free: Free) -> bool:
+        """Whether all parts find nodes whichever ones Slurm keeps for a heterogeneous job that comes first."""
+        return all(
+            self.starts([replace(part, excluded=part.excluded | kept) for part in parts], free)
+            for kept in self.kept_for(first, free)
+        )
+
+    def kept_for(self, first: Sequence[Part], free: Free) -> Iterator[frozenset[Node]]:
+        """The nodes of each way to place its parts in their order, as far as they find nodes."""
+        is_placed = False
+        for on in self._placed(first[0], free) if first else ():
+            is_placed = True
+            rest = [replace(part, excluded=part.excluded | set(on)) for part in first[1:]]
+            yield from (more | set(on) for more in self.kept_for(rest, free))
+        if not is_placed:
+            yield frozenset()
+
     def _placed(self, part: Part, free: Free) -> Iterator[tuple[Node, ...]]:
         """The nodes of each way to place one part."""
         may = [n for n in self.has if n not in part.excluded]

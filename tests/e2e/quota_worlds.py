@@ -131,6 +131,7 @@ class Seen:
     state: str
     qos: str
     reason: str
+    priority: int
     restarts: int
     started: str
     on: Mapping[str, Mapping[str, int]]
@@ -139,6 +140,11 @@ class Seen:
     @property
     def is_waiting(self) -> bool:
         return self.state == "PENDING"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Its place in Slurm's queue."""
+        return -self.priority, self.key
 
 
 def parse(line: str, decides: Mapping[str, str]) -> Seen:
@@ -160,6 +166,7 @@ def parse(line: str, decides: Mapping[str, str]) -> Seen:
         state=told["JobState"],
         qos=told["QOS"],
         reason=told["Reason"],
+        priority=int(told["Priority"]),
         restarts=int(told["Restarts"]),
         started=told["StartTime"],
         on=on,
@@ -426,9 +433,19 @@ class World:
         is_owner = all(used[kind] + amounts.get(kind, 0) <= team.owned[kind] for kind in team.owned)
         others = [each for each in excess if each.team != team.name]
         owned = {each.name: each.owned for each in self.teams.values()}
+        first = self._in_parts_before(seen)
         making = next(
-            (way for way in ways(self.machines, asked.parts, runs, others)
-             if not way or may_all_go([r for r in others if r.id in way], runs, owned)), None)  # fmt: skip
+            (
+                way
+                for way in ways(self.machines, asked.parts, runs, others)
+                if not way
+                or (
+                    may_all_go([r for r in others if r.id in way], runs, owned)
+                    and self._starts_behind(asked, first, [r for r in runs if r.id not in way])
+                )
+            ),
+            None,
+        )
         is_behind = seen.reason == "Priority" or (len(asked.parts) > 1 and not making)
         if is_owner and making is not None and not (is_behind and not making):
             yield f"an owner waits: {what}; {sorted(making) or 'nobody'} would have to go"
@@ -473,6 +490,15 @@ class World:
         for other, has in re.findall(r"(?:: |, )(\w+) has (\d+) GPUs?", line):
             if other in self.teams and self.lane.decides == "gpu" and _use(runs, other, "gpu") != int(has):
                 yield f"{other} has {_use(runs, other, 'gpu')}: {line}"
+
+    def _in_parts_before(self, seen: Seen) -> list[Asked]:
+        """The heterogeneous jobs that wait and come before this one: Slurm keeps nodes for the first of their parts."""
+        keys = {each.key for each in self._records() if each.is_waiting and each.order < seen.order}
+        return [self.asked[key] for key in keys - {seen.key} if len(self.asked[key].parts) > 1]
+
+    def _starts_behind(self, asked: Asked, first: list[Asked], runs: list[Runs]) -> bool:
+        free = self.machines.free(each.on for each in runs)
+        return all(self.machines.starts_beside_kept(asked.parts, each.parts, free) for each in first)
 
     def _starts_beside(self, asked: Asked, runs: list[Runs]) -> bool:
         return self.machines.starts(asked.parts, self.machines.free(each.on for each in runs))

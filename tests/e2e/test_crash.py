@@ -89,3 +89,27 @@ def test_a_node_whose_repair_no_head_remembers_is_checked_and_serves_again(story
     assert (case["check"], case["rung"], case["why"]["rule"]) == ("gpu.ecc", "none", "node.lost_case")
     story.wait("it takes jobs", lambda: story.node_state("n4") == "IDLE")
     assert story.instance("n4") == before
+
+
+def test_a_job_whose_node_was_dead_and_back_while_no_head_looked_runs_again(story: Story) -> None:
+    """Slurm did not miss the node, and shows a run of which nothing is left; the job beside it goes on."""
+    text = f"echo >>{story.dir}/$1-${{SLURM_RESTART_COUNT:-0}}\nwhile [ ! -e {story.dir}/go ]; do sleep 0.1; done\n"
+    script, began = story.script("run.sh", text), time.time()
+    jobs = {
+        name: story.submit(script, "--auto-resume=1", "-N1", "--exclusive", arguments=(name,))
+        for name in ("lost", "beside")
+    }
+    for name in jobs:
+        story.wait(f"{name} runs", (story.dir / f"{name}-0").exists)
+    story.wait("both are known", lambda: set(jobs.values()) <= {one["id"] for one in story.get("/v1/jobs")})
+    host, instance = story.job(jobs["lost"]).batch_host, story.instance(story.job(jobs["lost"]).batch_host)
+    story.hurt(FaultKind.KILL_HEAD)
+    story.hurt(FaultKind.KILL_NODE, host)
+    story.hurt(FaultKind.START_NODE, host)
+    story.hurt(FaultKind.START_HEAD)
+    story.wait("it runs again", (story.dir / "lost-1").exists, 30.0)
+    assert story.instance(host) == instance
+    assert story.cases(host, since=began) == []
+    (story.dir / "go").touch()
+    assert [story.wait_end(job).state for job in jobs.values()] == ["COMPLETED", "COMPLETED"]
+    assert [story.job(job).restarts for job in jobs.values()] == [1, 0]

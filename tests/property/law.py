@@ -47,7 +47,16 @@ from tests.property.hang_law import HangLaw
 from tests.property.liveness import Liveness
 
 COMMANDS = ("Action:Replace", "Action:Reboot")
-SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
+OF_USERS = (
+    "Kill task failed (JobId=7 StepId=0)",
+    "Job step not running (JobId=7 StepId=0)",
+    "SlurmdSpoolDir is full",
+    "batch job complete failure",
+    "Prolog error",
+    "Epilog error",
+)
+"""Slurm takes a node out so for what a job's processes, files or environment did."""
+SLURMS_OWN = (*OF_USERS, "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
 ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, DelayTasks, ExtendLimit)
 _REPR = re.compile(r"\b[A-Z]\w*\(\w+=")

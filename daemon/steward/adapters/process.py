@@ -84,10 +84,10 @@ def run(
 
     A program is ended as soon as its stderr contains `enough` (empty: never), and then counts as successful.
 
-    `env` is laid over this process's environment; `cwd` is the working directory (None: this process's); the program
-    inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed (a Retryable) if the program cannot be
-    started, after `timeout_s`, or, with `check`, for a non-zero status; Left if the program is still there `patience_s`
-    after it was killed (None: wait for it).
+    `env` is laid over this process's environment, and takes a variable away by an empty value; `cwd` is the working
+    directory (None: this process's); the program inherits `pass_fds`. Each output is cut at `max_bytes`. Raises Failed
+    (a Retryable) if the program cannot be started, after `timeout_s`, or, with `check`, for a non-zero status; Left if
+    the program is still there `patience_s` after it was killed (None: wait for it).
     """
     started = time.monotonic()
     child = _start(
@@ -95,7 +95,7 @@ def run(
         stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=None if env is None else {**os.environ, **env},
+        env=_whole(env),
         cwd=cwd,
         bufsize=0,
         pass_fds=pass_fds,
@@ -131,8 +131,14 @@ def begin(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
     `env` is laid over this process's environment. The caller ends the program with `end`, and bounds its own wait for
     it. Raises Failed.
     """
-    whole = None if env is None else {**os.environ, **env}
-    return _start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=whole, bufsize=0)
+    return _start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_whole(env), bufsize=0)
+
+
+def _whole(env: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """Return this process's environment with `env` laid over it; None for no `env`."""
+    if env is None:
+        return None
+    return {name: word for name, word in {**os.environ, **env}.items() if word or name not in env}
 
 
 def _start(argv: Sequence[str], **options: Any) -> Child:

@@ -52,9 +52,13 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """A user's claim on a job; `sure` if root or Slurm confirms that the job is this user's."""
+    """A user's claim on a job; `sure` if root or Slurm confirms that the job is this user's.
+
+    `boot` is the boot of this node in which the claim was made.
+    """
 
     opted: OptedIn
+    boot: str
     sure: bool = False
     out: Output = Output()
 
@@ -73,11 +77,11 @@ class OptedBook:
     """The claims on jobs, one of each user who claims a job, so that no user hides the owner's claim.
 
     Holds at most `MAX_OPTED` claims. The oldest claim of the user with the most claims goes first, so that no user can
-    push out another user's job.
+    push out another user's job. `boot` is the present boot of this node; empty if it is not known.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, boot: str = "") -> None:
+        self._path, self._boot = path, boot
         self._claims = {(one.opted.job, one.opted.uid): one for one in _read(path)}
         self._save = Debounced(self._write, SAVE_EVERY_S)
         self._bells: list[Callable[[], None]] = []
@@ -88,7 +92,7 @@ class OptedBook:
 
     def all(self) -> tuple[OptedIn, ...]:
         """Return every claim."""
-        return tuple(one.opted for one in self._claims.values())
+        return tuple(replace(one.opted, booted_since=one.boot not in ("", self._boot)) for one in self._claims.values())
 
     def claims_that_count(self) -> tuple[OptedIn, ...]:
         """Return one claim on each job: the owner's, or the first while the owner is not known."""
@@ -128,11 +132,12 @@ class OptedBook:
     def _add(self, opted: OptedIn, *, sure: bool) -> bool:
         key = (opted.job, opted.uid)
         known = self._claims.get(key)
-        if known is not None and known.holds(opted):
+        if known is not None and known.boot == self._boot and known.holds(opted):
             if sure:
                 self.confirm_owners({opted.job: opted.uid})
             return False
-        of_run = known if known is not None and known.opted.restart == opted.restart else _Claim(opted=opted)
+        is_of_run = known is not None and known.opted.restart == opted.restart
+        of_run = known if known is not None and is_of_run else _Claim(opted=opted, boot=self._boot)
         before = of_run.opted
         opted = replace(
             opted,
@@ -141,7 +146,8 @@ class OptedBook:
             has_detached=opted.has_detached or before.has_detached,
             left=opted.left or before.left,
         )
-        claims = {**self._claims, key: _Claim(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
+        is_sure = known is not None and known.sure
+        claims = {**self._claims, key: _Claim(opted=opted, boot=self._boot, sure=is_sure, out=of_run.out)}
         self._set_claims(_settled(claims, {opted.job: opted.uid} if sure else {}))
         return True
 
@@ -219,7 +225,8 @@ def _oldest_of_crowd(claims: list[_Claim], more_than: int) -> _Claim | None:
 
 
 def _record(one: _Claim) -> dict[str, Any]:
-    return {**opted_record(one.opted), "sure": one.sure, "out": one.out.path, "out_start": one.out.start}
+    told = {"boot": one.boot, "sure": one.sure, "out": one.out.path, "out_start": one.out.start}
+    return {**opted_record(one.opted), **told}
 
 
 def _read(path: Path) -> list[_Claim]:
@@ -231,7 +238,8 @@ def _read(path: Path) -> list[_Claim]:
         except PortError as error:
             log.warning("opted job dropped from=%s why=%r", path, str(error))
         else:
-            found.append(_Claim(opted=opted, sure=record.get("sure") is True, out=_output_of(record)))
+            boot, sure = str(record.get("boot", "")), record.get("sure") is True
+            found.append(_Claim(opted=opted, boot=boot, sure=sure, out=_output_of(record)))
     return found
 
 

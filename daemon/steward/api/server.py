@@ -19,6 +19,7 @@ from steward.api.channels import test_channels
 from steward.api.checks import check_deep
 from steward.api.events import EventChoice, choose_events
 from steward.api.explain_pages import change_run, explain_job_route, job_number
+from steward.api.follow import HTTP, PassesOn, Passing
 from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
@@ -135,9 +136,17 @@ def _no_successor(heads: Heads | None) -> str:
 
 
 def build(
-    source: Source, gatekeeper: Gatekeeper, news: News, aws: Endpoint, hosts: Collection[str] = own_names()
+    source: Source,
+    gatekeeper: Gatekeeper,
+    news: News,
+    aws: Endpoint,
+    hosts: Collection[str] = own_names(),
+    passing: Passing | None = None,
 ) -> Starlette:
-    """Return the application: our own pages, and `aws` at `POST /`. `hosts` are the names of this head."""
+    """Return the application: our own pages, and `aws` at `POST /`.
+
+    `hosts` are the names of this head; `passing` is for one of several heads.
+    """
     pages = Pages(source, gatekeeper, news)
     reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
@@ -150,7 +159,8 @@ def build(
         *page_routes(source, news, reads, heavy),
         Route("/", aws.serve, methods=["POST"]),
     ]
-    around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=source)]
+    passes_on = [Middleware(PassesOn, door=HTTP, passing=passing)] if passing is not None else []
+    around = [Middleware(OwnHosts, names=hosts), *passes_on, Middleware(TellsStandstill, source=source)]
     return Starlette(routes=routes, exception_handlers=ERRORS, middleware=around)
 
 

@@ -121,7 +121,11 @@ class _Steward(LateGroup):
 
 @click.group(cls=_Steward, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-@click.option("--url", default=None, help="Where the head is (else STEWARD_URL, else head.http of the settings).")
+@click.option(
+    "--url",
+    default=None,
+    help="Where the head is, or several URLs with commas (else STEWARD_URL, else as in the settings).",
+)
 @click.option("--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

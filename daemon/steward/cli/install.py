@@ -7,22 +7,25 @@ import pwd
 import shlex
 import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import click
 
+from steward.adapters.node.identity import node_name
+from steward.adapters.node.stepds import conf_here
 from steward.adapters.process import run
 from steward.adapters.settings_path import settings_path
 from steward.cli.context import Context, IntegerInRange, with_context
 from steward.cli.settings_option import read_settings
 from steward.cli.show import line
 from steward.client import Client, HeadError
+from steward.model.ids import NodeName
 from steward.model.node_names import expand_nodes, fold
 from steward.model.text import count_noun, printable
-from steward.ports import PortError
+from steward.ports import Permanent, PortError
 from steward.workflows.far_hosts import (
     ASK,
     REMOVE,
@@ -42,7 +45,7 @@ _LONGEST = 400
 _SSH_FAILED = 255
 """The exit status of ssh itself: it did not reach the host."""
 _LET_IN = "`{} {} true` must work from here, without a question (another way in: --ssh, --sudo)"
-_REMEDY = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
+_REMEDY = "look at journalctl -u steward-agent there, at TCP to agent.head, the MUNGE key, and the node's name in Slurm"
 _LOG = "journalctl -u steward-agent -n 2 -o cat"
 _BACK = "scontrol update nodename={} state=resume"
 
@@ -95,22 +98,25 @@ def install(
     if not settings.exists():
         raise click.ClickException(f"{settings} is not there: `steward init` writes it")
     files = sorted(path.name for path in folder.iterdir())
-    shell, kind, head = _shell(ssh, sudo=sudo), HostRole(role), read_settings(None).agent.head
+    shell, kind, said = _shell(ssh, sudo=sudo), HostRole(role), read_settings(None)
+    nodes: dict[str, NodeName] = {}
 
     @cache
     def archive(names: tuple[str, ...]) -> bytes:
         return _archive([folder / name for name in names], settings)
 
     def work(host: str) -> str:
+        if kind is HostRole.NODE:
+            nodes[host] = _node_on(host, said.cluster.slurm_conf)
         facts = HostFacts.of(shell(host, ASK, b"", _ASK_S))
-        said = shell(host, install_script(kind, head), archive(files_for_host(files, facts, kind)), _WORK_S)
+        note = shell(host, install_script(kind, said.agent.head), archive(files_for_host(files, facts, kind)), _WORK_S)
         if kind is HostRole.NODE and host == hosts[0]:
-            _await_first(context.client(), host, shell)
-        return said
+            _await_first(context.client(), host, nodes[host], shell)
+        return note
 
     _end(_each(hosts, work, "installed", at_once), "installed")
     if kind is HostRole.NODE:
-        _await_agents(context.client(), hosts)
+        _await_agents(context.client(), nodes)
 
 
 @click.command()
@@ -135,6 +141,14 @@ def uninstall(
     if here:
         line("this machine: every package is removed, and this command with it")
         os.execv("/bin/sh", ["sh", "-c", REMOVE])  # not a child: this program's files go
+
+
+def _node_on(host: str, slurm_conf: Path) -> NodeName:
+    """Return Slurm's name of the node on a host. Raises HostProblem if Slurm has several there."""
+    try:
+        return node_name("", conf_here(slurm_conf), host)
+    except Permanent as error:
+        raise HostProblem(str(error)) from error
 
 
 def _shell(ssh: str, *, sudo: bool) -> Shell:
@@ -206,40 +220,40 @@ def _end(tally: Tally, done: str) -> None:
     )
 
 
-def _await_agents(client: Client, hosts: Sequence[str]) -> None:
-    """Report whether the agents of all hosts are connected. Raises ClickException if some are not."""
+def _await_agents(client: Client, nodes: Mapping[str, NodeName]) -> None:
+    """Report whether the agents of all hosts, by their nodes, are connected. Raises ClickException if some are not."""
     try:
-        silent = silent_agents(client, hosts, _CONNECT_S)
+        silent = set(silent_agents(client, nodes.values(), _CONNECT_S))
     except HeadError as error:
         line(f"whether their agents are connected is not known: {error}", "yellow")
         return
     if silent:
-        raise click.ClickException(f"installed, but no agent is connected from {fold(silent)}: {_REMEDY}")
-    line(f"every agent of {fold(hosts)} is connected")
+        there = [host for host, node in nodes.items() if node in silent]
+        raise click.ClickException(f"installed, but no agent is connected from {fold(there)}: {_REMEDY}")
+    line(f"every agent of {fold(nodes)} is connected")
 
 
-def _await_first(client: Client, host: str, shell: Shell) -> None:
+def _await_first(client: Client, host: str, node: NodeName, shell: Shell) -> None:
     """Wait for the first host's agent. Raises HostProblem with the agent's log if it does not connect."""
     # What keeps this agent from the head keeps all agents from it: then no other host is begun. If the head does not
     # answer, that is reported at the end.
     with suppress(HeadError):
-        if silent_agents(client, [host], _CONNECT_S):
+        if silent_agents(client, [node], _CONNECT_S):
             said = " ".join(shell(host, _LOG, b"", _ASK_S).split())
             raise HostProblem(
                 f"installed, but its agent is not connected after {_CONNECT_S:g} s: {printable(said, _LONGEST)}"
             )
 
 
-def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:
-    """Return those of the hosts' Slurm nodes whose agents do not connect within `limit_s` seconds.
+def silent_agents(client: Client, nodes: Iterable[NodeName], limit_s: float) -> list[NodeName]:
+    """Return the nodes, also such as Slurm does not have, whose agents do not connect within `limit_s` seconds.
 
     Raises HeadError.
     """
     until = time.monotonic() + limit_s
     while True:
-        silent = [
-            node["name"] for node in client.array("/v1/nodes") if node["name"] in hosts and not _is_connected(node)
-        ]
+        connected = {node["name"] for node in client.array("/v1/nodes") if _is_connected(node)}
+        silent = [node for node in nodes if node not in connected]
         if not silent or time.monotonic() >= until:
             return silent
         time.sleep(1.0)

@@ -352,5 +352,5 @@ def _uid(name: str, key: str) -> int:
 def host_names(settings: Settings) -> frozenset[str]:
     """Return the names by which requests over HTTP may address this head."""
     head = settings.head
-    hosts = (split_host_port(where)[0] for where in (head.http, head.users_http, settings.agent.head) if where)
+    hosts = (split_host_port(where)[0] for where in (head.http, head.users_http, *settings.agent.head) if where)
     return own_names(*hosts, *settings.api.host_names)

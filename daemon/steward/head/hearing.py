@@ -244,8 +244,19 @@ class Hearing:
         """Note an agent's reports on jobs that opted in, from a frame or at its connection."""
         now, told_by = self._clock.now(), frozenset({node})
         left = [f"{node}: {one.left}" if one.left else "" for one in opted]
-        told = [replace(one, at=now, told_by=told_by, left=text) for one, text in zip(opted, left, strict=True)]
-        news = [self._opted.add(one) for one in told]
+        news = [
+            self._opted.add(
+                replace(
+                    one,
+                    at=now,
+                    told_by=told_by,
+                    left=text,
+                    booted_since=False,
+                    gone_from=told_by if one.booted_since else frozenset(),
+                )
+            )
+            for one, text in zip(opted, left, strict=True)
+        ]
         self._ring_if(any(news))
 
     def _ring_if(self, news: bool) -> None:

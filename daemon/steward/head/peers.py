@@ -4,7 +4,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steward.model.settings import Settings, split_host_port
+from steward.model.settings import split_host_port
 from steward.ports import Permanent
 
 
@@ -30,12 +30,6 @@ def place_of(entries: Sequence[str], listen: str) -> AmongHeads:
         remedy = f"add this one as agents reach it, with the port of head.listen ({port})"
         raise Permanent(f"agent.head = {said}: none of these heads is on this host; {remedy}")
     return AmongHeads(name=f"{socket.gethostname()}:{port}")
-
-
-def heads_of(settings: Settings) -> Sequence[str]:
-    """Return the addresses of all heads, as agents reach them."""
-    said = settings.agent.head
-    return (said,) if isinstance(said, str) else tuple(said)
 
 
 def _is_here(entry: str, port: int) -> bool:

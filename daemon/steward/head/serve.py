@@ -16,11 +16,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -29,8 +29,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from steward import __version__
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
-from steward.adapters.socket_owner import owner_of
+from steward.adapters.socket_owner import listeners, owner_of
 from steward.adapters.socket_path import AT_ONCE, lengthen
+from steward.api.auth import login
 from steward.head.choose import no_state_dir, start_logging
 from steward.head.slim import Slim
 from steward.head.wiring import Head, Shared, build_head
@@ -39,6 +40,8 @@ from steward.model.settings.sections import ApiSettings
 from steward.model.text import REPORT_ONLY, cause
 from steward.ports import Permanent, PortError, Retryable
 from steward.workflows.leading import End
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +168,10 @@ def start(config: Path | None, log_level: str) -> int:
 
 
 def serve(head: Head, settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT. Raises Permanent if a port is taken or a certificate is wrong."""
+    """Serve until SIGTERM or SIGINT. Raises Permanent if a port is taken or a certificate is wrong.
+
+    A port that another ordinary user has taken is waited for: the head does all else meanwhile.
+    """
     suit_many_nodes()
     return asyncio.run(_serve(head, settings))
 
@@ -178,8 +184,16 @@ async def _serve(head: Head, settings: Settings) -> int:
     if settings.head.users_http:
         places.append(("users_http", settings.head.users_http, head.users))
     servers = [(http_server(app, settings.api), key, where) for key, where, app in places]
-    await head.hub.start(listen("listen", settings.head.listen))
-    serving = {asyncio.create_task(http.serve([listen(key, where)])): http for http, key, where in servers}
+    hearing: asyncio.Task[Any] = asyncio.create_task(_hear_agents(head, settings.head.listen))
+    opening = [asyncio.create_task(when_free(partial(_open, key, where), key, where)) for _, key, where in servers]
+    await asyncio.wait((hearing, *opening), timeout=_AGAIN_S)
+    for each in (hearing, *opening):
+        if each.done():
+            each.result()
+        each.add_done_callback(partial(_note_failure, over))
+    serving = {
+        asyncio.create_task(_serve_http(http, at)): http for (http, _, _), at in zip(servers, opening, strict=True)
+    }
     ends = partial(asyncio.get_running_loop().call_soon_threadsafe, over.set)
     thread = threading.Thread(target=_run_cycle, args=(head, ends), name="cycle", daemon=True)
     thread.start()
@@ -193,6 +207,8 @@ async def _serve(head: Head, settings: Settings) -> int:
     failed = (over.is_set() and not hands_over) or any(each.done() for each in serving)
     if head.cycle.clock_set:
         log.error("%s: stewardd ends, so that the next one begins with times that are true", head.cycle.clock_set)
+    for each in (hearing, *opening):
+        each.cancel()
     await _stop(head, serving, thread, lease)
     return 1 if failed else 0
 
@@ -273,6 +289,53 @@ def _give_up_lead(shared: Shared, cycle: threading.Thread, lease: Sequence[threa
     for thread in (*lease, cycle):
         thread.join(_LEASE_ENDS_S)
     shared.leading.release()
+
+
+async def _hear_agents(head: Head, where: str) -> None:
+    async def start() -> int:
+        return await head.hub.start(listen("listen", where))
+
+    await when_free(start, "listen", where)
+
+
+async def _open(key: str, where: str) -> socket.socket:
+    return listen(key, where)
+
+
+async def _serve_http(http: _Http, opening: "asyncio.Task[socket.socket]") -> None:
+    """Serve at the socket once it is open; return without it if the head ends before."""
+    await asyncio.wait({opening})
+    if not opening.cancelled():
+        await http.serve([opening.result()])
+
+
+def _note_failure(over: asyncio.Event, task: "asyncio.Task[Any]") -> None:
+    """End the head if what it waited for cannot be."""
+    if not task.cancelled() and task.exception() is not None:
+        over.set()
+
+
+_AGAIN_S = 1.0
+
+
+async def when_free(start: Callable[[], Awaitable[T]], key: str, where: str, *, again_s: float = _AGAIN_S) -> T:
+    """Return the result of `start`, which listens at the address of setting `head.KEY`.
+
+    While it fails because another ordinary user listens there, say so and try again. Else raises Permanent.
+    """
+    told = False
+    while True:
+        try:
+            return await start()
+        except Permanent as error:
+            strangers = listeners(*split_host_port(where)) - {0, os.geteuid()}
+            if not strangers:
+                raise
+            if not told:
+                users = ", ".join(map(login, sorted(strangers)))
+                log.error("%s; it is of %s: waits until the port is free, and does all else meanwhile", error, users)
+            told = True
+        await asyncio.sleep(again_s)
 
 
 def listen(key: str, where: str) -> socket.socket:

@@ -149,7 +149,17 @@ class Opted:
                 left = known.left if opted.left in known.left else f"{known.left}; {opted.left}".strip("; ")
                 if len(left) > MAX_TOLD_LEFT:
                     left = known.left
-                now = replace(known, told_by=told_by, has_steps=has_steps, has_detached=has_detached, left=left)
+                gone_from = (known.gone_from - opted.told_by) | (opted.gone_from & told_by)
+                now = replace(
+                    known,
+                    told_by=told_by,
+                    has_steps=has_steps,
+                    has_detached=has_detached,
+                    left=left,
+                    gone_from=gone_from,
+                )
+                if now.gone_from != known.gone_from:
+                    now = replace(now, at=opted.at)
                 if now == known:
                     return any(dropped)
                 opted = now
@@ -182,7 +192,7 @@ class Opted:
         if known.told_by == {node}:
             self._remove(key)
         else:
-            self._put(key, replace(known, told_by=known.told_by - {node}))
+            self._put(key, replace(known, told_by=known.told_by - {node}, gone_from=known.gone_from - {node}))
 
     def forget(self, known: Collection[JobId], now: float) -> None:
         """Drop reports on jobs that Slurm does not know, if they are old."""

@@ -28,10 +28,12 @@ from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.slurm.survey import survey
 from steward.adapters.store.lease import SqlLease
 from steward.adapters.store.sql import StoredText
+from steward.adapters.wire.passing import HeadWay
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
 from steward.api.auth import Gatekeeper
+from steward.api.follow import HTTP, USERS, Passing
 from steward.api.late import LateEndpoint
 from steward.api.metrics import Metrics
 from steward.api.operations import handlers
@@ -45,7 +47,8 @@ from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
-from steward.head.peers import AmongHeads, heads_of, place_of
+from steward.head.passed import PassedRequests
+from steward.head.peers import AmongHeads, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -140,8 +143,10 @@ def build_head(settings: Settings, file: Path) -> Head:
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
     second = SecondLook(witness.look, lambda seen: hub.keep_witness(seen))
+    sealer = Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS))
+    passed = PassedRequests(settings.agent.head, settings.head.agent_addresses)
     hub = Hub(
-        sealer=Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS)),
+        sealer=sealer,
         clock=base.clock,
         ring=base.bell.ring,
         tell=base.new_events.append,
@@ -155,6 +160,8 @@ def build_head(settings: Settings, file: Path) -> Head:
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,
+        leadership=lambda: lead.leadership(),
+        passed=passed,
     )
     news = News()
     desk = _desk(base)
@@ -165,8 +172,10 @@ def build_head(settings: Settings, file: Path) -> Head:
     )
     gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk, file, shared)
-    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
-    users = _users(base, source, gatekeeper)
+    passing = _passing(base, shared, sealer)
+    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings), passing)
+    users = _users(base, source, gatekeeper, passing)
+    passed.doors = {HTTP: app, USERS: users}
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk, shared=shared)
 
 
@@ -195,6 +204,13 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
     return Shared(leading=leading, following=following, beside=beside)
 
 
+def _passing(base: _Base, shared: Shared | None, sealer: Sealer) -> Passing | None:
+    """Return what a follower needs to pass requests on; None for a head alone."""
+    if shared is None:
+        return None
+    return Passing(leadership=shared.leading.leadership, open=HeadWay(sealer, __version__).open)
+
+
 def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
     """Return the endpoint for AWS clients. Raises Permanent at once for unusable access keys."""
     key_of = choose.access_keys(base.settings)
@@ -211,10 +227,10 @@ def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
     )
 
 
-def _users(base: _Base, source: Source, gatekeeper: Gatekeeper) -> Starlette:
+def _users(base: _Base, source: Source, gatekeeper: Gatekeeper, passing: Passing | None) -> Starlette:
     privacy = Privacy(base.config.config, base.clock.now)
     pages = UserPages(source, gatekeeper, privacy.hides_jobs, call_limits(base.settings.api, base.clock.now))
-    return build_users(pages, choose.host_names(base.settings))
+    return build_users(pages, choose.host_names(base.settings), passing)
 
 
 def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
@@ -230,7 +246,7 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
-    place = place_of(heads_of(settings), settings.head.listen)
+    place = place_of(settings.agent.head, settings.head.listen)
     lease = choose.open_lease(settings, place.peers)
     store = choose.open_store(settings, told.append, lease)
     slurm = CommandLineSlurm(

@@ -1,8 +1,10 @@
 """A case: one node's repair from suspicion to return, with the remedies tried on its hardware."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import CaseId, InstanceId, NodeName, UnixTime
@@ -74,8 +76,9 @@ class Case:
     (`Action:Replace`), or Slurm's own, in place of Steward's mark. `stand_in` is the spare that serves in place of a
     node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/facts/gone.py).
     `marking` is the history of the mark in Slurm (policy/facts/forgotten.py). `asked` and `approved`: when the repair
-    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`). `users` had jobs on the node that
-    had just begun, the last of them at `users_began` (policy/facts/one_user.py).
+    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`). `users` may have brought the
+    fault about, each by jobs of which the last began there at this time; `may_be_users` says why one of them alone may
+    have, and is empty if none can (policy/facts/users_faults.py).
     """
 
     id: CaseId
@@ -110,8 +113,8 @@ class Case:
     asked: UnixTime | None = None
     approved: UnixTime | None = None
     approved_by: str = ""
-    users: frozenset[int] = frozenset()
-    users_began: UnixTime | None = None
+    users: Mapping[int, UnixTime] = field(default_factory=lambda: MappingProxyType({}))
+    may_be_users: str = ""
 
     @property
     def token(self) -> str:
@@ -122,6 +125,16 @@ class Case:
     def is_of_reason(self) -> bool:
         """Return whether Slurm itself took the node out, so that checks alone decide whether it may serve again."""
         return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
+
+    @property
+    def is_for_users(self) -> bool:
+        """Return whether this repair is for what one user's jobs may have brought about; never a replacement."""
+        return bool(self.may_be_users) and self.rung is not Advice.REPLACE
+
+    @property
+    def is_users_drain(self) -> bool:
+        """Return whether this repair is so, and Slurm itself had taken the node out."""
+        return self.is_for_users and bool(self.command)
 
     @property
     def launch_token(self) -> str:
@@ -175,7 +188,8 @@ def time_in_case_id(id: str) -> float | None:
 class Remedy:
     """One rung that was begun, kept under the identity of the repaired hardware.
 
-    The identity is a GPU's UUID, the board's serial, else the instance id, else the node's name.
+    The identity is a GPU's UUID, the board's serial, else the instance id, else the node's name. `for_users`: it was
+    for what one user's jobs may have brought about, and counts against no hardware.
     """
 
     at: UnixTime
@@ -184,6 +198,7 @@ class Remedy:
     instance: InstanceId | None
     case: CaseId
     check: str
+    for_users: bool = False
 
 
 class Blow(Enum):

@@ -88,9 +88,6 @@ class Served:
     slurmd_started: float | None = None
 
 
-NO_USER = -1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMemory:
     """What earlier plans saw of a node. Times are Unix seconds on the head's clock.
@@ -122,9 +119,6 @@ class NodeMemory:
     """User -> when a job of that user was counted that excludes the node by name."""
     failed_launches: Mapping[int, UnixTime] = field(default_factory=_none)
     """Job -> when Slurm could not start it on the node, without saying why."""
-    broken_by: Mapping[int, UnixTime] = field(default_factory=_none)
-    """User -> when Slurm last took the node out because a job could not begin or end there; the users of whom a job was
-    there each time, or `NO_USER` if no user was there each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

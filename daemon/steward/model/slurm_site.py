@@ -9,6 +9,7 @@ from steward.model.node import Node
 
 _HOST = re.compile(r"(?P<name>[^()]+)(?:\((?P<address>[^()]*)\))?")
 _USER = re.compile(r"(?P<name>[^()]+)(?:\([0-9]+\))?")
+_MUNGE_SOCKET = re.compile(r"(?:^|,)socket=(/[^,]+)")
 _LOOPBACK = ("127.", "::1", "localhost")
 _HOLD = re.compile(r"^[^#]*\bsteward\S*\.so\b.*\bhold=(?P<seconds>[0-9]{1,6})\b", re.MULTILINE)
 
@@ -39,6 +40,17 @@ class SlurmSite:
         """Return the first SlurmctldHost, as a name that nodes can resolve; empty if there is none."""
         match = _HOST.match(self.config.get("SlurmctldHost[0]", self.config.get("SlurmctldHost", "")))
         return match["name"] if match else ""
+
+    @property
+    def munge_socket(self) -> str:
+        """Return the socket of Slurm's munged (AuthInfo); empty if it is the MUNGE library's own."""
+        match = _MUNGE_SOCKET.search(self.config.get("AuthInfo", "")) if self.uses_munge else None
+        return match[1] if match else ""
+
+    @property
+    def uses_munge(self) -> bool:
+        """Return whether Slurm itself authenticates by MUNGE."""
+        return self.config.get("AuthType", "auth/munge") == "auth/munge"
 
     @property
     def takes_new_nodes(self) -> bool:

@@ -242,7 +242,6 @@ class NodeBook(Kept[NodeName, NodeMemory]):
 def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
     yield from mem.excluded_by.values()
     yield from mem.failed_launches.values()
-    yield from mem.broken_by.values()
     for what in _EXPIRING if is_there else _EXPIRING_IF_UNKNOWN:
         at: float | None = getattr(mem, what)
         if at is not None:
@@ -253,7 +252,7 @@ def _without_old_times(mem: NodeMemory, since: float, *, is_there: bool) -> dict
     """Return the fields that expire, without the times at or before `since`."""
     told = {what: getattr(mem, what) for what in (_EXPIRING if is_there else _EXPIRING_IF_UNKNOWN)}
     young = {what: at if at is not None and at > since else None for what, at in told.items()}
-    tables = {what: getattr(mem, what) for what in ("excluded_by", "failed_launches", "broken_by")}
+    tables = {what: getattr(mem, what) for what in ("excluded_by", "failed_launches")}
     left = {
         what: MappingProxyType({id: at for id, at in table.items() if at > since}) for what, table in tables.items()
     }

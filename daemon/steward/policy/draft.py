@@ -57,7 +57,7 @@ class Found:
     standings: dict[NodeName, Any] = field(default_factory=dict)
     """Verdicts on nodes whose agent is not connected: `standing`."""
     work_s: Mapping[int, float] | None = None
-    """User -> node-seconds that their running jobs have had in all: `users_with_little_work`."""
+    """User -> node-seconds that their running jobs have had in all: `users_there`."""
     leaving: tuple[int, frozenset[NodeName]] = (0, frozenset())
     """The number of actions so far, and the nodes that they take out of service: `leaving_service`."""
 

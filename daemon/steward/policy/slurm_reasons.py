@@ -220,23 +220,13 @@ Slurm calls such a job complete, with exit code 0.
 """
 LAUNCH_FAILED = "slurm.launch_failed"
 """The check of nodes on which Slurm could not start jobs, and said so in the jobs' reasons alone."""
-_LAUNCHES = frozenset({LAUNCH_FAILED, *(row.check for row in ROWS if row.response is Response.LAUNCH)})
+LAUNCHES = frozenset({LAUNCH_FAILED, *(row.check for row in ROWS if row.response is Response.LAUNCH)})
+"""The checks of nodes on which jobs could not begin or end, which no check of their agents shows."""
 
 
 def breaks_launches(case: Case) -> bool:
     """Return whether the case is about jobs that could not begin or end, which no check on the node shows."""
-    return case.check in _LAUNCHES or _response(case) is Response.LAUNCH
-
-
-_OF_JOBS = frozenset(row.check for row in ROWS if row.of_jobs)
-
-
-def is_of_jobs(check: str) -> bool:
-    """Return whether one user's job alone can make a node fail this check.
-
-    For such a check a node is tested and rebooted at most; its machine is not replaced, and not counted as faulty.
-    """
-    return check in _OF_JOBS
+    return case.check in LAUNCHES or _response(case) is Response.LAUNCH
 
 
 def speaks_of(case: Case, finding: Finding) -> bool:

@@ -24,6 +24,7 @@ _CAUSES = {
 }
 _NAMED = 3
 _NO_NODES = "no node that it may use would have room for it, even if every borrower were evicted: it waits for nodes"
+_NOT_AT_ONCE = "too few nodes are free for all of its parts at once: it waits for nodes"
 _PROMISED = "what is free on nodes that it may use is promised to jobs that come first: it waits for nodes"
 _UNOWNED = (
     "what no team owns is lent with IdleResourceSharing (ClusterSchedulerConfig) only, and DontLend lends nothing"
@@ -296,13 +297,22 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
             f"job {new} may start on nodes that it needs, and Slurm has not looked at that job yet: no job is evicted "
             "for this one until it has"
         )
+    if places is not None and (leader := places.behind_parts.get(unit.id)) is not None:
+        return (
+            f"job {leader}, which comes first, waits for nodes of its own for each of its parts, and Slurm would keep "
+            "what is freed for one of them: no job is evicted for this one"
+        )
     wish = turn.room.wish(unit, unit.options[0]) if places is not None else None
-    return _PROMISED if places is not None and wish is not None and places.had_room_at_first(wish) else _NO_NODES
+    if places is None or wish is None:
+        return _NO_NODES
+    if places.had_room_at_first(wish):
+        return _PROMISED
+    return _NOT_AT_ONCE if wish.parts and not turn.room.is_hopeless(wish) else _NO_NODES
 
 
 def _first(first: FirstJob, draft: Draft) -> str:
     """Return in words the job for which Slurm keeps nodes; or that Slurm has not planned for it yet."""
-    id = first.job.shown_id
+    id = str(first.job.whole_id) if first.job.het_job_id is not None else first.job.shown_id
     if first.start is None:
         return (
             f"job {id}, which comes first, has no room either, and Slurm has not planned yet which nodes it keeps for "
@@ -310,6 +320,8 @@ def _first(first: FirstJob, draft: Draft) -> str:
         )
     nodes = ", ".join(sorted(first.nodes)[:_NAMED])
     more = f" and {len(first.nodes) - _NAMED} more" if len(first.nodes) > _NAMED else ""
+    if first.is_a_part:
+        return f"Slurm keeps {nodes}{more} for a part of job {id}, which comes first and waits for all of its parts"
     return (
         f"Slurm keeps {nodes}{more} for job {id}, which comes first and is to start "
         f"{time_left(first.start, draft.now)}: only jobs that are over by then start there before it"

@@ -102,6 +102,8 @@ def _cluster(site: SlurmSite, conf: str) -> str:
     lines = ["[cluster]", f"name = {_quoted(site.cluster)}", f"slurm_user = {_quoted(site.slurm_user)}"]
     if conf != "/etc/slurm/slurm.conf":
         lines.append(f"slurm_conf = {_quoted(conf)}")
+    if site.munge_socket:
+        lines.append(f"munge_socket = {_quoted(site.munge_socket)}")
     return "\n".join(lines) + "\n"
 
 
@@ -156,6 +158,7 @@ def _guesses(site: SlurmSite, groups: Sequence[GuessedGroup], provider: str, *, 
         ),
         f"provider {provider}: {_why_provider(site, provider, given)}",
         *_gpu_guess(groups),
+        *_munge_guess(site),
     )
 
 
@@ -171,6 +174,13 @@ def _gpu_guess(groups: Sequence[GuessedGroup]) -> Iterable[str]:
     counts = sorted({group.gpus for group in groups})
     if counts not in ([], [0]):
         yield f"GPUs: {' or '.join(map(str, counts))} a node, from Gres; the check slurm.gres compares"
+
+
+def _munge_guess(site: SlurmSite) -> Iterable[str]:
+    if not site.uses_munge:
+        yield "MUNGE: Slurm here does without it; Steward needs munged, with one key, on every machine"
+    elif site.munge_socket:
+        yield f"munged's socket {site.munge_socket}: AuthInfo"
 
 
 def _quoted(text: str) -> str:

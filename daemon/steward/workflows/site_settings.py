@@ -62,14 +62,20 @@ def _partitions(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
 
 
 def _head(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
-    host, port = split_host_port(settings.agent.head)
     far = site.far_nodes()
-    if far and (host == "localhost" or host.startswith("127.") or host == "::1"):
-        remedy = (
-            f'"{site.controller or "HEAD"}:{port}" or the like: on {fold(far[:4])} '
-            f"{host} is the node itself, and its agent would never find the head"
-        )
-        yield Problem.of("agent.head", settings.agent.head, remedy)
+    for address in settings.agent.head if far else ():
+        host, port = split_host_port(address)
+        if host == "localhost" or host.startswith("127.") or host == "::1":
+            remedy = (
+                f'"{site.controller or "HEAD"}:{port}" or the like: on {fold(far[:4])} '
+                f"{host} is the node itself, and its agent would never find the head"
+            )
+            yield Problem.of("agent.head", address, remedy)
+
+
+def _munge_socket(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    if site.munge_socket and settings.cluster.munge_socket is None:
+        yield Problem.of("cluster.munge_socket", "none", f'"{site.munge_socket}", which is Slurm\'s own (AuthInfo)')
 
 
 def _hold(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
@@ -79,4 +85,4 @@ def _hold(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
         yield Problem.of("agent.hold_head_absent_s", said, f"less than {bound}, {where}: the shim gives up after that")
 
 
-_RULES: tuple[_Rule, ...] = (_slurm_user, _admins, _group_nodes, _spares, _partitions, _head, _hold)
+_RULES: tuple[_Rule, ...] = (_slurm_user, _admins, _group_nodes, _spares, _partitions, _head, _munge_socket, _hold)

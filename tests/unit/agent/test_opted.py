@@ -37,6 +37,27 @@ def test_jobs_are_known_again_after_a_restart(path: Path) -> None:
     assert OptedBook(path).all() == (opted(7, at=5.0),)
 
 
+def test_a_run_that_began_before_the_present_boot_is_told_as_gone(path: Path) -> None:
+    before = OptedBook(path, "boot-1")
+    before.add(replace(opted(7), has_steps=True))
+    before.add(opted(8))
+    before.close()
+    assert [one.booted_since for one in before.all()] == [False, False]
+    assert [one.booted_since for one in OptedBook(path, "boot-1").all()] == [False, False]
+    book = OptedBook(path, "boot-2")
+    assert {one.job: one.booted_since for one in book.all()} == {7: True, 8: True}
+    assert book.add(opted(7)), "a step begins there after the boot: that is news"
+    assert not book.add(opted(7))
+    book.add(opted(9))
+    book.close()
+    assert {one.job: one.booted_since for one in OptedBook(path, "boot-2").all()} == {7: False, 8: True, 9: False}
+
+
+def test_of_a_record_without_its_boot_nothing_is_told(path: Path) -> None:
+    OptedBook(path).add(opted(7))
+    assert [one.booted_since for one in OptedBook(path, "boot-2").all()] == [False]
+
+
 def test_what_a_script_said_of_sizes_stays_whatever_its_steps_say(path: Path) -> None:
     book, script = OptedBook(path), replace(opted(7), elastic="8:2")
     book.add(script)

@@ -1,5 +1,6 @@
 """Where the head is: read from the settings file without the settings' types."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from steward.cli.context import HeadPlace, context_for, local_place, place_in
+from steward.cli.context import Context, HeadPlace, context_for, local_place, place_in
+from steward.client import HeadError
 from steward.model.settings import parse
 from steward_bed.bed import BedSpec
 from steward_bed.layout import Layout
@@ -38,9 +40,10 @@ def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
         has_certificate=settings.api.tls_certificate is not None,
         ca=str(settings.api.tls_ca or ""),
         cluster=settings.cluster.name,
+        slurm_user=settings.cluster.slurm_user,
         munge_socket=str(settings.cluster.munge_socket or ""),
         users_http=settings.head.users_http or "",
-        agent_head=settings.agent.head,
+        heads=settings.agent.head,
     )
 
 
@@ -56,12 +59,37 @@ def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_login_host_asks_the_controller_where_it_serves_users(users: str, head: str, url: str) -> None:
-    assert HeadPlace(users_http=users, agent_head=head).url == url
+    assert HeadPlace(users_http=users, heads=(head,)).url == url
 
 
 def test_a_login_host_uses_tls_where_the_head_has_a_certificate() -> None:
-    place = HeadPlace(users_http="0.0.0.0:6862", agent_head="203.0.113.7:6861", has_certificate=True)
+    place = HeadPlace(users_http="0.0.0.0:6862", heads=("203.0.113.7:6861",), has_certificate=True)
     assert place.url == "https://203.0.113.7:6862"
+
+
+HEADS = ("127.0.0.1:6861", "203.0.113.7:6861")
+AWAY = ("203.0.113.7:6861", "203.0.113.8:6861")
+
+
+@pytest.mark.parametrize(
+    ("place", "url"),
+    [
+        (HeadPlace(heads=AWAY, users_http="0.0.0.0:6862"), "http://203.0.113.7:6862,http://203.0.113.8:6862"),
+        (HeadPlace(heads=AWAY, users_http="203.0.113.9:6862"), "http://203.0.113.9:6862"),
+        (HeadPlace(heads=AWAY), "http://127.0.0.1:6860"),
+        (HeadPlace(heads=HEADS, users_http="0.0.0.0:6862"), "http://127.0.0.1:6860"),
+        (HeadPlace(heads=HEADS, http="0.0.0.0:6860"), "http://127.0.0.1:6860,http://203.0.113.7:6860"),
+        (HeadPlace(heads=HEADS[::-1], http="0.0.0.0:6860"), "http://127.0.0.1:6860,http://203.0.113.7:6860"),
+    ],
+)
+def test_with_two_heads_both_are_named_where_both_are_reached(place: HeadPlace, url: str) -> None:
+    assert place.url == url
+
+
+def test_where_the_other_head_listens_on_its_own_machine_only_a_person_is_told_to_go_there() -> None:
+    assert HeadPlace(heads=HEADS).hint() == "or run this on 203.0.113.7, where the other head is"
+    assert HeadPlace(heads=HEADS, http="0.0.0.0:6860").hint() == ""
+    assert HeadPlace(heads=AWAY).hint() == HeadPlace().hint() == ""
 
 
 def test_a_head_that_listens_everywhere_is_called_on_this_machine(
@@ -85,7 +113,7 @@ def test_without_a_file_it_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert local_place(None) == HeadPlace()
 
 
-@pytest.mark.parametrize("text", ["no toml", "[head]\nhttp = 7", "head = 7"])
+@pytest.mark.parametrize("text", ["no toml", "[head]\nhttp = 7", "head = 7", "[agent]\nhead = []", "agent = 7"])
 def test_a_wrong_file_is_an_error_with_its_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "steward.toml"
     file.write_text(text)
@@ -108,3 +136,26 @@ def test_a_look_at_the_head_imports_neither_the_settings_nor_the_ports() -> None
     code = f"import sys, steward.cli, steward.cli.look; print(sorted({heavy} & sys.modules.keys()))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+LISTENS = """
+import os, socket, sys
+os.setresuid(1666, 1666, 1666)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's port needs root")
+def test_who_took_the_heads_port_while_no_head_runs_gets_no_question_and_no_proof() -> None:
+    evil = subprocess.Popen([sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert evil.stdout is not None
+    url = f"http://127.0.0.1:{int(evil.stdout.readline())}"
+    try:
+        with pytest.raises(HeadError, match="belongs to uid 1666, and not to stewardd"):
+            Context(url=url, as_json=False, munge_socket="", slurm_user="slurm").client()
+        Context(url=url, as_json=False, munge_socket="").client()  # who names an address knows whose it is
+    finally:
+        evil.communicate()
+    Context(url=url, as_json=False, munge_socket="", slurm_user="slurm").client()

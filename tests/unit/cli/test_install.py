@@ -1,6 +1,7 @@
 """`steward install` and `steward uninstall` by an ssh that only remembers what it was given."""
 
 import io
+import os
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from click.testing import CliRunner, Result
 
 from steward.cli import main
 from steward.cli.install import silent_agents
-from tests.builders.picture import a_cluster
+from tests.builders.picture import a_cluster, n
 from tests.fakes.api_bench import an_api
 
+_NO_HEAD = "http://127.0.0.1:9"
 SETTINGS = '[agent]\nhead = "head1:6861"\n'
 _SSH = """#!/bin/sh
 # ssh OPTIONS -- HOST COMMAND
@@ -53,12 +55,16 @@ class Site:
     def was_touched(self, host: str) -> bool:
         return (self.root / "hosts" / host / "given").exists()
 
-    def steward(self, *words: str) -> Result:
-        """With a head that does not answer."""
-        return CliRunner().invoke(main, ["--url", "http://127.0.0.1:9", *words, "--ssh", str(self.root / "ssh")])
+    def scontrol(self, script: str) -> None:
+        """What `scontrol show aliases HOST` does."""
+        (self.root / "scontrol").write_text(f"#!/bin/sh\n{script}\n")
+        (self.root / "scontrol").chmod(0o755)
 
-    def install(self, hosts: str, *words: str) -> Result:
-        return self.steward("install", "--hosts", hosts, "--packages", str(self.root / "packages"), *words)
+    def steward(self, *words: str, url: str = _NO_HEAD) -> Result:
+        return CliRunner().invoke(main, ["--url", url, *words, "--ssh", str(self.root / "ssh")])
+
+    def install(self, hosts: str, *words: str, url: str = _NO_HEAD) -> Result:
+        return self.steward("install", "--hosts", hosts, "--packages", str(self.root / "packages"), *words, url=url)
 
 
 @pytest.fixture
@@ -71,7 +77,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     (tmp_path / "ssh").write_text(_SSH.format(hosts=tmp_path / "hosts"))
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("STEWARD_CONFIG", str(tmp_path / "steward.toml"))
-    return Site(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    made = Site(tmp_path)
+    made.scontrol("exit 1")
+    return made
 
 
 def test_each_host_gets_its_packages_and_the_settings_with_their_mode(site: Site) -> None:
@@ -150,11 +159,32 @@ def test_without_settings_nothing_is_begun(site: Site) -> None:
     assert not site.was_touched("n1")
 
 
-def test_agents_that_do_not_come_are_named_and_hosts_that_are_no_nodes_need_none() -> None:
+def test_agents_that_do_not_come_are_named_and_so_are_nodes_that_slurm_does_not_have() -> None:
     with an_api() as api:
         api.show(a_cluster(3).lost("n2"))
-        assert silent_agents(api.client(), ["n1", "n3", "login1"], 0.0) == []
-        assert silent_agents(api.client(), ["n1", "n2"], 0.0) == ["n2"]
+        assert silent_agents(api.client(), map(n, ("n1", "n3")), 0.0) == []
+        assert silent_agents(api.client(), map(n, ("n1", "n2", "login1")), 0.0) == ["n2", "login1"]
+
+
+def test_hosts_may_have_other_names_than_their_nodes(site: Site) -> None:
+    for name in ("cn1.example.org", "cn3.example.org"):
+        site.host(name)
+    site.scontrol('case $3 in cn*) echo "$3" | sed "s/^c//; s/[.].*//" ;; esac')
+    with an_api() as api:
+        api.show(a_cluster(3))
+        done = site.install("cn1.example.org,cn3.example.org", url=api.url)
+    assert (done.exit_code, done.output.splitlines()[-1]) == (
+        0,
+        "every agent of cn1.example.org,cn3.example.org is connected",
+    )
+
+
+def test_a_host_with_several_slurmds_is_refused_before_anything_is_installed(site: Site) -> None:
+    site.host("many")
+    site.scontrol("echo n1 n2")
+    done = site.install("many")
+    assert (done.exit_code, "slurm.conf has several nodes on many" in done.output) == (1, True)
+    assert not site.was_touched("many")
 
 
 def test_with_sudo_the_script_runs_as_root(site: Site) -> None:

@@ -1,9 +1,11 @@
 """What agents tell the hub of opted-in jobs that run, and what it tells them."""
 
 import asyncio
+from dataclasses import replace
 
 from steward.adapters.wire.job_messages import ask_frame, exits_frame, facts_of, facts_wanted_frame
-from steward.model.ask import Answer, Ask, AskKind
+from steward.adapters.wire.messages import opted_frame
+from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.resume_mode import ResumeMode, SiteDefault
@@ -143,5 +145,24 @@ def test_every_agent_is_told_the_sites_defaults_when_it_connects() -> None:
         async with a_hub(defaults=(DEFAULT,)) as bench:
             _, terms = await bench.connect(hello("n2"))
             assert terms.defaults == (DEFAULT,)
+
+    asyncio.run(story())
+
+
+def test_which_runs_began_before_its_present_boot_is_known_from_an_agent_until_it_says_otherwise() -> None:
+    def told(job: int, *, booted_since: bool = False) -> OptedIn:
+        return OptedIn(job=JobId(job), uid=1000, mode=AN_ASK.mode, restart=0, at=1.0, booted_since=booted_since)
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect(replace(hello(), opted=(told(7, booted_since=True), told(8))))
+            await bench.until_connected()
+            here = frozenset({NodeName("n1")})
+            assert {one.job: one.gone_from for one in bench.hub.opted_in()} == {7: here, 8: frozenset()}
+            assert not any(one.booted_since for one in bench.hub.opted_in())
+            rings = bench.rings
+            await channel.send(opted_frame((told(7),)))
+            await comes_true("the cycle is woken", lambda: bench.rings > rings)
+            assert {one.gone_from for one in bench.hub.opted_in()} == {frozenset()}
 
     asyncio.run(story())

@@ -1,13 +1,16 @@
 """Two heads by mistake: each would carry out what the other one plans, out of one store."""
 
+import asyncio
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from steward.adapters.socket_owner import owner_of
-from steward.head.serve import listen, lock_state_dir
+from steward.head.serve import listen, lock_state_dir, when_free
 from steward.ports import Permanent, Retryable
 from steward_bed.local_setup import free_ports
 
@@ -66,3 +69,43 @@ def test_a_head_that_listens_at_every_address_is_reached_by_ipv4_and_by_ipv6(hos
     ):
         assert served.getpeername()[1] == client.getsockname()[1]
         assert owner_of(served.getpeername()[:2], served.getsockname()[:2]) == os.geteuid()
+
+
+LISTENS = """
+import os, socket, sys
+os.setresuid(1666, 1666, 1666)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's port needs root")
+def test_a_port_that_another_user_has_taken_is_waited_for_and_everything_else_goes_on() -> None:
+    """Any user may bind it in the second between two heads."""
+    evil = subprocess.Popen([sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert evil.stdout is not None
+    port = int(evil.stdout.readline())
+
+    async def opened() -> socket.socket:
+        return listen("http", f"127.0.0.1:{port}")
+
+    async def story() -> int:
+        waiting = asyncio.create_task(when_free(opened, "http", f"127.0.0.1:{port}", again_s=0.01))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        evil.communicate()
+        with await waiting as ours:
+            return int(ours.getsockname()[1])
+
+    assert asyncio.run(story()) == port
+
+
+def test_a_port_of_another_service_ends_the_head_at_once() -> None:
+    async def opened() -> socket.socket:
+        return listen("http", where)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(Permanent, match="end what listens there"):
+            asyncio.run(when_free(opened, "http", where))

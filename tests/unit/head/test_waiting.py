@@ -152,6 +152,20 @@ def test_that_a_step_runs_is_known_from_whichever_node_tells_it() -> None:
     assert [one.has_detached for one in opted.all()] == [True]
 
 
+def test_a_node_that_has_booted_since_is_known_until_it_tells_of_the_job_anew() -> None:
+    opted, both = Opted(), frozenset({NodeName("n1"), NodeName("n2")})
+    opted.add(told("n1"))
+    opted.add(told("n2"))
+    booted = replace(told("n2", gone_from=frozenset({NodeName("n2")})), at=9.0)
+    assert opted.add(booted)
+    assert not opted.add(replace(booted, at=10.0))
+    assert not opted.add(told("n1"))
+    (known,) = opted.all()
+    assert (known.told_by, known.gone_from, known.at) == (both, frozenset({NodeName("n2")}), 9.0)
+    assert opted.add(told("n2"))
+    assert [one.gone_from for one in opted.all()] == [frozenset()]
+
+
 def test_what_earlier_attempts_left_is_known_from_each_node_that_tells_it() -> None:
     opted = Opted()
     opted.add(told("n1"))

@@ -26,6 +26,16 @@ def nobody_looks_for_garbage() -> Iterator[None]:
     gc.enable()
 
 
+def test_a_persons_own_view_of_slurm_does_not_change_its_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, word in (("SLURM_CLUSTERS", "other"), ("SLURM_TIME_FORMAT", "relative"), ("SQUEUE_USERS", "eve")):
+        monkeypatch.setenv(name, word)
+    told = scontrol(tmp_path, monkeypatch, "env").run("scontrol").text
+    assert "SQUEUE_LOCAL=1\n" in told
+    assert not {line for line in told.splitlines() if line.startswith(("SLURM_CLUSTERS", "SLURM_TIME", "SQUEUE_U"))}
+
+
 def scontrol(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> SlurmCommands:
     script = folder / "scontrol"
     script.write_text(f"#!/bin/sh\n{body}\n")

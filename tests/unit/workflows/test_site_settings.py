@@ -90,11 +90,28 @@ def test_a_cluster_name_with_quotes_stays_one_text() -> None:
         ("capacity.owned_partitions", '[capacity]\nowned_partitions = ["trian"]'),
         ("resume.default[0].partition", '[[resume.default]]\npartition = "trian"\nmode = "1"'),
         ("agent.head", '[agent]\nhead = "localhost:6861"'),
+        ("agent.head", '[agent]\nhead = ["head1:6861", "localhost:6861"]'),
         ("agent.hold_head_absent_s", '[agent]\nhead = "head1:6861"\nhold_head_absent_s = 100'),
     ],
 )
 def test_what_slurm_does_not_bear_out_is_named_by_its_key(key: str, text: str) -> None:
     assert _keys(text) == [key]
+
+
+def test_slurms_own_munged_is_asked_also_where_it_listens_elsewhere() -> None:
+    """AuthInfo names its socket; without it the library's own is meant, or one that the site gave to Steward alone."""
+    elsewhere = _site(_node("n1"), config={**_CONFIG, "AuthInfo": "cred_expire=300,socket=/run/munge-2/socket"})
+    assert tomllib.loads(draft(elsewhere, conf="").text)["cluster"]["munge_socket"] == "/run/munge-2/socket"
+    assert _keys("", elsewhere) == ["cluster.munge_socket"]
+    assert _keys('[cluster]\nmunge_socket = "/run/munge-2/socket"', elsewhere) == []
+    assert _keys('[cluster]\nmunge_socket = "/run/stewards"') == []
+
+
+def test_a_slurm_without_munge_is_told_that_steward_needs_it() -> None:
+    keys = {**_CONFIG, "AuthType": "auth/slurm", "AuthInfo": "socket=/run/slurm/sack.socket"}
+    made = draft(_site(_node("n1"), config=keys), conf="")
+    assert "munge_socket" not in tomllib.loads(made.text)["cluster"]
+    assert any("Steward needs munged" in guess for guess in made.guesses)
 
 
 def test_nodes_that_may_still_register_are_not_held_against_a_file() -> None:

@@ -1,5 +1,6 @@
 """Run Slurm's commands with the same limits and environment, and raise their failures by meaning."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,11 @@ MAX_BYTES = 512 << 20
 """The longest answer."""
 _HEAVY_SHARE = 0.5
 """The share of a limit above which `heavy` reports an answer."""
-_PLAIN_ENV = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
+_PLAIN_ENV = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0", "SLURM_CLUSTERS": "", "SLURM_TIME_FORMAT": ""}
+"""Answers for programs, about this cluster: not as a person has set them to be shown."""
+_LOCAL = {"SCONTROL_LOCAL": "1", "SINFO_LOCAL": "1", "SQUEUE_LOCAL": "1"}
+"""Not about a federation, which `FedParameters=fed_display` shows by default."""
+_VIEWS = ("SCONTROL_", "SINFO_", "SQUEUE_")
 _NO_ENV: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
 """A word that scontrol takes unchanged from a line of its input."""
@@ -29,7 +34,8 @@ class SlurmCommands:
     """
 
     def __init__(self, *, conf: str, timeout_s: float, max_bytes: int) -> None:
-        self._env = {**_PLAIN_ENV, **({"SLURM_CONF": conf} if conf else {})}
+        views = {name: "" for name in os.environ if name.startswith(_VIEWS)}
+        self._env = {**views, **_PLAIN_ENV, **_LOCAL, **({"SLURM_CONF": conf} if conf else {})}
         self._timeout_s, self._max_bytes = timeout_s, max_bytes
         self._version: SlurmRelease | None = None
         self._heavy: dict[tuple[str, ...], str] = {}

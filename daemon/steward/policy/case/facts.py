@@ -33,7 +33,7 @@ from steward.policy.guards.approval import needs_approval
 from steward.policy.guards.breaker import admit
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart
-from steward.policy.guards.ladder import is_light, is_used_up, often_lost, why_quarantined
+from steward.policy.guards.ladder import is_light, is_reboot_refused, is_used_up, often_lost, why_kept, why_quarantined
 from steward.policy.guards.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.slurm_reasons import speaks_of
 
@@ -272,12 +272,11 @@ def _refused(scene: CaseScene) -> bool:
 
 
 def _escalate(scene: CaseScene) -> bool:
-    return scene.case.rung is Advice.REBOOT and scene.is_late
+    return scene.case.rung is Advice.REBOOT and scene.is_late and not why_kept(scene.case, scene.draft)
 
 
 def _not_done(scene: CaseScene) -> bool:
-    is_refused = scene.case.refusals >= scene.draft.want.repair.max_launches
-    return scene.case.rung is Advice.REBOOT and is_refused
+    return is_reboot_refused(scene.case, scene.draft) and not why_kept(scene.case, scene.draft)
 
 
 def _launched(scene: CaseScene) -> bool:
@@ -288,6 +287,8 @@ def _no_good(scene: CaseScene) -> bool:
     """Return whether the present try failed: its instance is gone or broken, or the step took too long."""
     if is_light(scene.case):
         return False
+    if scene.case.step is CaseStep.LAUNCH and scene.case.rung is Advice.REBOOT:
+        return scene.is_late or is_reboot_refused(scene.case, scene.draft)
     if scene.case.step is CaseStep.LAUNCH:
         launched = scene.draft.overview.instances_with(scene.case.token)
         return any(i.state.is_dead for i in launched) and scene.instance is None
@@ -324,7 +325,7 @@ def _tries_left(scene: CaseScene) -> bool:
     # if jobs cannot begin on the new machine either, the machine is not the cause: a person must look at the scripts
     if scene.case.rung is Advice.REPLACE and scene.case.step is CaseStep.RETURN and scene.launch is DeepStart.FAILED:
         return False
-    return scene.case.launches + 1 < scene.draft.want.repair.max_launches
+    return scene.case.launches + 1 < scene.draft.want.repair.max_launches and not why_kept(scene.case, scene.draft)
 
 
 def _sound(scene: CaseScene) -> bool:

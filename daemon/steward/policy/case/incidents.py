@@ -12,8 +12,8 @@ from steward.policy.draft import Draft
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.incidents import AGENTS, CHECK, SHARED, close_in_time, limit, without_acknowledged
 from steward.policy.facts.slurm_faults import out_by_reason
+from steward.policy.facts.users_faults import AT_WILL
 from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
-from steward.policy.slurm_reasons import is_of_jobs
 
 Found = defaultdict[str, dict[NodeName, float]]
 """Kind of incident -> node -> since when the node has the fault."""
@@ -132,6 +132,6 @@ def _in_common(kind: str) -> str:
     """Return what the nodes of an incident have in common, in words."""
     if kind.startswith(SHARED):
         return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
-    if is_of_jobs(kind.removeprefix(CHECK)):
+    if kind.removeprefix(CHECK) in AT_WILL:
         return f"nodes were taken out for what a job can bring about ({kind.removeprefix(CHECK)})"
     return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

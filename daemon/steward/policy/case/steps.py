@@ -19,13 +19,12 @@ from steward.policy.case.spares import free_spare, needs_spare, with_possible_ru
 from steward.policy.case.table import CaseFact
 from steward.policy.draft import Draft
 from steward.policy.facts.incidents import CHECK
-from steward.policy.facts.one_user import broken_by_users_jobs
 from steward.policy.facts.verdict import NOTHING, admin_command, order_of, order_outcome
 from steward.policy.guards.approval import ask_for_approval, needs_approval
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.guards.ladder import (
-    bounded_for_one_user,
+    bounded_for_users,
     first_rung,
     forget_remedy,
     higher,
@@ -33,10 +32,10 @@ from steward.policy.guards.ladder import (
     next_rung,
     note_remedy,
     was_repaired,
+    why_kept,
     why_quarantined,
 )
 from steward.policy.guards.new_machine import LAUNCH_AGAIN_S, ask_checks, ask_setup, may_be_half_made
-from steward.policy.slurm_reasons import is_of_jobs
 
 _CARRIED_OUT = (CaseFact.LAUNCHED, CaseFact.ESCALATE, CaseFact.DUD, CaseFact.SPENT)
 """The facts after which a launch or a reboot has taken place."""
@@ -64,9 +63,8 @@ def entered(case: Case, fact: CaseFact, step: CaseStep, scene: CaseScene) -> Cas
 
 
 def _note_repair(case: Case, draft: Draft) -> None:
-    """Note a reboot or launch that took place; once a case also in the node's history, but no fault that jobs cause."""
-    of_jobs = is_of_jobs(case.check) or broken_by_users_jobs(case, draft)
-    if not was_repaired(case, draft) and not of_jobs:
+    """Note a reboot or launch that took place; once a case also in the node's history, unless it is for users."""
+    if not case.is_for_users and not was_repaired(case, draft):
         draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
     note_remedy(case, draft)
 
@@ -77,13 +75,13 @@ def _worse(case: Case, scene: CaseScene) -> Case:
     finding = None if is_lost(scene) else own_fatal(scene)
     if finding is None:
         rung = Advice.REPLACE if is_light(case) else case.rung
-        lost = replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)
+        lost = replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None, may_be_users="")
         return with_possible_rung(lost, scene.draft) if is_light(case) else lost
     rung, target = first_rung(finding, case.node, scene.draft)
     worse = replace(case, trigger=Trigger.FATAL, marked=None)
-    if higher(rung, case.rung) is case.rung:
-        return worse
-    return bounded_for_one_user(replace(worse, rung=rung, target=target), scene.draft)
+    if higher(rung, case.rung) is not case.rung:
+        worse = replace(worse, rung=rung, target=target)
+    return bounded_for_users(worse, scene.draft)
 
 
 def _next_rung(case: Case, scene: CaseScene) -> Case:
@@ -112,6 +110,12 @@ def _without_stand_in(case: Case, scene: CaseScene) -> Case:
     return replace(case, stand_in=None)
 
 
+def _spent(case: Case, scene: CaseScene) -> Case:
+    kept = f"{text}: a person must look" if (text := why_kept(case, scene.draft)) else ""
+    why = Why(rule="case.quarantine", text=kept, evidence=(str(case.why),)) if kept else case.why
+    return replace(case, stand_in=None, why=why)
+
+
 def _after_incident(case: Case, scene: CaseScene) -> Case:
     """Return the case that an incident ended; a scout's repair that did not help counts against no hardware."""
     if case.step is CaseStep.CLOSED and case.marked is not None:
@@ -135,7 +139,7 @@ _ON_FACT: dict[CaseFact, Callable[[Case, CaseScene], Case]] = {
     CaseFact.CAME: lambda case, scene: replace(_launched(case, scene), replaced=scene.draft.now),
     CaseFact.MENDED: lambda case, scene: replace(case, replaced=scene.draft.now),
     CaseFact.REBORN: lambda case, scene: replace(case, replaced=scene.draft.now),
-    CaseFact.SPENT: _without_stand_in,
+    CaseFact.SPENT: _spent,
     CaseFact.LATE: _without_stand_in,
     CaseFact.STOOD_IN: lambda case, scene: replace(case, returned=scene.draft.now),
     CaseFact.BACK: lambda case, scene: replace(case, returned=scene.draft.now),

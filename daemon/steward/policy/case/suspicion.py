@@ -4,7 +4,6 @@ A sign of trouble without proof opens no case: a deep check at the node's next i
 """
 
 from dataclasses import replace
-from types import MappingProxyType
 
 from steward.model.case import Case, CaseStep, Trigger, new_case_id
 from steward.model.events import Level
@@ -21,7 +20,6 @@ from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.gone import is_withheld, why_gone
 from steward.policy.facts.incidents import in_incident, is_scout
 from steward.policy.facts.lost_case import fault_of_lost_case
-from steward.policy.facts.one_user import last_began, users_with_little_work
 from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
@@ -29,9 +27,9 @@ from steward.policy.facts.slurm_faults import (
     launch_fault,
     other_size,
     reason_fault,
-    users_each_time,
     with_reason,
 )
+from steward.policy.facts.users_faults import users_there
 from steward.policy.facts.verdict import (
     Fault,
     Standing,
@@ -42,7 +40,7 @@ from steward.policy.facts.verdict import (
     worst_finding,
 )
 from steward.policy.guards.breaker import admit, holding, tripped
-from steward.policy.guards.ladder import bounded_for_one_user, first_rung, identity, on_probation
+from steward.policy.guards.ladder import bounded_for_users, first_rung, identity, on_probation
 from steward.policy.traits import Trait, in_maintenance
 
 
@@ -92,9 +90,7 @@ def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
     return fault.trigger is Trigger.LOST and bool(why_gone(node, draft))
 
 
-SCOUTED = (
-    "many nodes have it at once: one of them is looked into each minute; when one serves again, all are given back"
-)
+SCOUTED = "many nodes have it at once: now and then one is looked into; when one serves again, all are given back"
 """Why nothing is done about one of many nodes that Slurm itself took out for one reason."""
 
 
@@ -256,13 +252,12 @@ def _open_case(node: Node, fault: Fault, draft: Draft) -> None:
 
 def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     """Open the repair of a node that has no open case, and remember it."""
-    _note_users(node, draft)
-    users = users_with_little_work(node.name, draft)
+    check = mark_word(fault.check)
     case = Case(
         id=new_case_id(draft.next_case, draft.now),
         node=node.name,
         trigger=fault.trigger,
-        check=mark_word(fault.check),
+        check=check,
         step=CaseStep.SUSPECT,
         entered=draft.now,
         opened=draft.now,
@@ -275,19 +270,11 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         hardware=identity(fault.hardware, node.name, draft),
         fault_at=fault.at,
         detected=draft.now,
-        users=users,
-        users_began=last_began(node.name, users, draft),
+        users=users_there(node, check, draft),
     )
     draft.next_case += 1
-    known = bounded_for_one_user(replace(case, old_instance=old_instance(case, draft)), draft)
+    known = bounded_for_users(replace(case, old_instance=old_instance(case, draft)), draft)
     return draft.cases.keep(with_possible_rung(on_probation(known, draft), draft))
-
-
-def _note_users(node: Node, draft: Draft) -> None:
-    """Remember which users may have brought it about, each time, that Slurm took the node out for a job's launch."""
-    users = users_each_time(node, draft)
-    if users and users != draft.nodes.of(node.name).broken_by.keys():
-        draft.nodes.note(node.name, broken_by=MappingProxyType(dict.fromkeys(users, draft.now)))
 
 
 def mark_word(check: str) -> str:

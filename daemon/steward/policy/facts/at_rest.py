@@ -26,7 +26,8 @@ def _find_needing_attention(draft: Draft) -> frozenset[JobId]:
     jobs, ledger = draft.seen.jobs, draft.ledger
     # the jobs at rest are kept from plan to plan while the settings are the same
     known = draft.ground.once(_none_at_rest, (draft.want.resume,))
-    found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
+    found = set(draft.overview.lost_at_boot)
+    found |= {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
     for id, mem in draft.jobs.items():
         job, runs = jobs.get(id), ledger.get(id, ())
         before = known.get(id)

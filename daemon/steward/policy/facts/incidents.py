@@ -27,8 +27,8 @@ def is_going_on(kind: str, draft: Draft) -> bool:
     return incident is not None and incident.over is None
 
 
-SCOUT_EVERY_S = 60.0
-"""How long after the last scout failed, or the incident began, the next scout is chosen."""
+SCOUT_FIRST_S, SCOUT_EVERY_S = 10.0, 60.0
+"""How long after the incident began the first scout is chosen, and the longest time from one scout to the next."""
 
 
 def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
@@ -42,9 +42,15 @@ def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
     tried = [c for c in of_kind if c.is_open and not c.waits_for_person and not _waits_for_jobs(c, draft)]
     if tried:
         return min(tried, key=lambda case: (case.opened, case.id)).node == node
-    due = (incident.scouted_at if incident.scouted_at is not None else incident.since) + SCOUT_EVERY_S
+    due = _next_scout_at(incident)
     draft.wake(due)
     return draft.now >= due and node == _next_scout(kind, incident, draft)
+
+
+def _next_scout_at(incident: Incident) -> float:
+    """Return when the next scout is due (Unix s): the longer the incident lasts, the more rarely."""
+    last = incident.scouted_at if incident.scouted_at is not None else incident.since
+    return last + min(max(last - incident.since, SCOUT_FIRST_S), SCOUT_EVERY_S)
 
 
 def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:

@@ -1,23 +1,21 @@
 """Faults for which Slurm itself took a node out of service, and what is said about Slurm's other reasons."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from steward.model.case import Case, Trigger
 from steward.model.gres import parse_gres
 from steward.model.health import Advice
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
 from steward.model.mark import first_token
-from steward.model.memory import NO_USER
 from steward.model.node import Node, Size
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import Fault, admin_command, mode_of
-from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, breaks_launches, slurms_own
+from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
 from steward.policy.traits import Trait
 
 SLURMD = "slurmd"
@@ -125,40 +123,6 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
 
 TOLD_WITHIN_S = 3.0
 """Slurm drains the node and requeues its job within a second or two, and tells both times in whole seconds."""
-
-
-def users_each_time(node: Node, draft: Draft) -> Set[int]:
-    """Return the users who may have brought it about, each time, that Slurm took the node out for a job's launch.
-
-    `NO_USER` stands for none; empty if nothing shows who it was this time.
-    """
-    row = slurms_own(node, draft.want.slurm_user)
-    if row is None or row.response is not Response.LAUNCH or node.reason is None:
-        return frozenset()
-    users = {job.user_id for job in draft.seen.jobs.values() if _may_have_failed(job, node, node.reason.at)}
-    known = draft.nodes.of(node.name).broken_by.keys()
-    return (users & known or {NO_USER}) if users and known else users
-
-
-def _may_have_failed(job: Job, node: Node, at: float) -> bool:
-    """Return whether a user's job is back in the queue since that time, or ended then on the node."""
-    if job.deep_check:
-        return False
-    # Slurm shows the nodes of a run that ended, and not those of one that it put back: its partition has to do
-    if job.ended is not None and node.name in job.nodes:
-        return abs(job.ended - at) <= TOLD_WITHIN_S
-    is_back = job.restarts > 0 and job.submitted is not None and abs(job.submitted - at) <= TOLD_WITHIN_S
-    return is_back and not node.partitions.isdisjoint(job.partitions)
-
-
-def is_of_one_user(case: Case, draft: Draft) -> bool:
-    """Return whether the case is about jobs that could not begin or end, and one user may have brought it about."""
-    # he can, job by job, by what the site's scripts meet of him; launches that failed without a word of Slurm's count
-    # only if they were of several users
-    if not breaks_launches(case) or case.check == LAUNCH_FAILED:
-        return False
-    return NO_USER not in draft.nodes.of(case.node).broken_by
-
 
 # Launches that failed on a node which Slurm leaves in service.
 

@@ -54,8 +54,9 @@ def taken_out(scope: str, draft: Draft) -> int:
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
     cases = (c for c in draft.cases.values() if c.step is not CaseStep.SUSPECT)
     # only our own decisions count: no admin's command, no machine that is surely gone, and no node that Slurm took out
-    # and that is only checked
-    ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone and not c.is_of_reason]
+    # and that is only checked, or is so for a user's jobs
+    ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone]
+    ours = [c for c in ours if not c.is_of_reason and not c.is_users_drain]
     if scope.startswith("check:"):
         since = max(since, draft.now - CHECK_WINDOW_S)
         return len({c.node for c in ours if c.opened > since and f"check:{c.check}" == scope})

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from steward.model.case import Case, CaseStep, Trigger
+from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.incidents import CHECK, in_incident, is_scout
@@ -42,7 +43,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
     rules = draft.want.repair
     group = scopes(case.node, draft)[0]
     most = max(rules.concurrent_min, int(rules.concurrent_fraction * members(group, draft)))
-    busy = [node for node in draft.cases.replacing.values() if scopes(node, draft)[0] == group]
+    busy = [node for node in _repaired_beside(case, draft) if scopes(node, draft)[0] == group]
     if len(busy) < most:
         return ""
     return f"waits for its turn: {len(busy)} of at most {most} repairs run ({fold(busy)})"
@@ -51,8 +52,17 @@ def _for_turn(case: Case, draft: Draft) -> str:
 def _for_turn_of_all(case: Case, draft: Draft) -> str:
     """Return why a repair waits for others in the whole cluster; empty if it need not."""
     most = draft.want.repair.concurrent_all_count
-    busy = len(draft.cases.replacing)
+    busy = len(_repaired_beside(case, draft))
     return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"
+
+
+def _repaired_beside(case: Case, draft: Draft) -> list[NodeName]:
+    """Return the nodes whose running repairs count for this one's turn.
+
+    Repairs of what Slurm took out for one user's jobs take turns among themselves: the others wait for none of them.
+    """
+    is_apart = case.is_users_drain
+    return [node for id, node in draft.cases.replacing.items() if draft.cases[id].is_users_drain is is_apart]
 
 
 def _for_the_hour(case: Case, draft: Draft) -> str:
@@ -71,7 +81,11 @@ def _for_the_hour(case: Case, draft: Draft) -> str:
 def _launches_under_way(draft: Draft) -> list[float]:
     """Return when the launches and reboots that are under way began; finished ones are in the history."""
     cases = (draft.cases[id] for id in draft.cases.replacing)
-    return [case.entered for case in cases if case.step is CaseStep.LAUNCH and not was_repaired(case, draft)]
+    return [case.entered for case in cases if _counts_in_the_hour(case, draft)]
+
+
+def _counts_in_the_hour(case: Case, draft: Draft) -> bool:
+    return case.step is CaseStep.LAUNCH and not case.is_for_users and not was_repaired(case, draft)
 
 
 def _for_provider(case: Case, draft: Draft) -> str:

@@ -8,15 +8,12 @@ from steward.model.events import Level
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import is_gpu_uuid, is_possible_mend
-from steward.model.node_names import fold
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.text import times
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.one_user import MOST_MACHINES, WITHIN_S, broken_by_users_jobs
-from steward.policy.facts.slurm_faults import is_of_one_user
+from steward.policy.facts.users_faults import AT_WILL, what_users_filled, why_may_be_users
 from steward.policy.facts.verdict import incarnation_of
-from steward.policy.slurm_reasons import breaks_launches, is_of_jobs
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
 """Rungs that leave the machine as it is, with the same incarnation. NONE: the checks alone decide."""
@@ -105,15 +102,15 @@ def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
     return any(who.instance == instance for name, who in draft.agents.items() if name != node)
 
 
-def bounded_for_one_user(case: Case, draft: Draft) -> Case:
-    """Return the case with a reboot instead of a replacement if one user's jobs broke other machines in the same way.
+def bounded_for_users(case: Case, draft: Draft) -> Case:
+    """Return the case with why one user's jobs alone may have brought its fault about, and then at most with a reboot.
 
     The checks then say whether the machine is sound; it is replaced if they fail after the reboot. Say so once.
     """
-    if case.rung is not Advice.REPLACE or not (broken := broken_by_users_jobs(case, draft)):
+    case = replace(case, may_be_users=why_may_be_users(case, draft))
+    if not case.may_be_users or case.rung is not Advice.REPLACE:
         return case
-    text = f"{case.node}: one user's jobs broke {fold(broken)} in the same way ({case.check}) soon after they began,"
-    text += f" within {WITHIN_S / _HOUR_S:g} hours: its machine is rebooted and checked, not replaced"
+    text = f"{case.node}: {case.may_be_users}: its machine is rebooted and checked, not replaced"
     once = f"one_user:{case.id}"
     draft.tell("case.one_user", text, once=once, level=Level.WARNING, node=case.node, case=case.id)
     return replace(case, rung=Advice.REBOOT, target="")
@@ -130,18 +127,15 @@ def on_probation(case: Case, draft: Draft) -> Case:
 
 def _counts_on_probation(remedy: Remedy, case: Case, draft: Draft) -> bool:
     """Return whether the earlier repair raises the rung of this case."""
-    if is_of_jobs(case.check) or is_of_one_user(case, draft) or broken_by_users_jobs(case, draft):
+    if case.may_be_users:
         return False  # a user can cause the fault again at once; the checks say each time whether the node is sound
     # a repair that only checked the node counts against the same check alone
-    return _is_of_hardware(remedy, draft) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
+    return _is_of_hardware(remedy) or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
 
 
-def _is_of_hardware(remedy: Remedy, draft: Draft) -> bool:
+def _is_of_hardware(remedy: Remedy) -> bool:
     """Return whether the repair counts against the hardware."""
-    if remedy.rung not in HARDWARE or is_of_jobs(remedy.check):
-        return False
-    case = draft.cases.get(remedy.case)
-    return case is None or not broken_by_users_jobs(case, draft)
+    return remedy.rung in HARDWARE and not remedy.for_users
 
 
 def was_repaired(case: Case, draft: Draft) -> bool:
@@ -162,6 +156,7 @@ def note_remedy(case: Case, draft: Draft) -> None:
         instance=_machine(case, draft),
         case=case.id,
         check=case.check,
+        for_users=case.is_for_users,
     )
     draft.remedies[key] = (*kept, made)[-_KEPT_OF_ONE:]
 
@@ -197,7 +192,8 @@ def is_used_up(case: Case, draft: Draft) -> bool:
     most, window = _budget(case.rung, draft.want.repair.budgets)
     if case.trigger is Trigger.ADMIN or most is None:
         return False
-    lately = [r for r in _of_machine(case, draft) if r.rung is case.rung and r.at > draft.now - window]
+    since, mine = draft.now - window, case.is_for_users
+    lately = [r for r in _of_machine(case, draft) if r.rung is case.rung and r.at > since and (mine or not r.for_users)]
     return len(lately) >= most
 
 
@@ -222,7 +218,7 @@ def why_quarantined(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     often = _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
-    return _caused_by_job(case, draft) or _filled_by_users(case, draft) or often
+    return _caused_by_job(case, draft) or often
 
 
 def often_lost(case: Case, draft: Draft) -> str:
@@ -242,40 +238,41 @@ def _was_only_checked(remedy: Remedy) -> bool:
     return remedy.rung is Advice.NONE
 
 
-def _caused_by_job(case: Case, draft: Draft) -> str:
-    """Return why the machine is not replaced: a user's jobs can cause the fault; empty for any other case."""
+def _caused_by_job(case: Case, draft: Draft, *, is_refused: bool = False) -> str:
+    """Return why the machine is not replaced: a user's jobs can cause the fault; empty for any other case.
+
+    `is_refused`: the provider did not reboot it.
+    """
     if case.rung is not Advice.REPLACE:
         return ""
-    if case.trigger is Trigger.DEGRADED and is_of_jobs(case.check):
-        return f"one job alone can bring about '{case.command}', and no machine is replaced for what a job can do"
-    if broken_by_users_jobs(case, draft) and not was_repaired(case, draft) and _can_reboot(case, draft):
-        return f"one user's jobs broke {MOST_MACHINES} more machines in the same way, and this one again and again"
-    return ""
-
-
-def _can_reboot(case: Case, draft: Draft) -> bool:
+    filled = what_users_filled(case, draft)
+    why = f"users filled a disk ({filled})" if filled else case.may_be_users
     slot = draft.slots.repairable.get(case.node)
-    return slot is not None and slot.reboots
+    can_reboot = slot is not None and slot.reboots and not is_refused
+    # a fault that hardware has, too, is not left as it is where no reboot can show whose it is
+    is_kept = filled or (why and (case.check in AT_WILL or can_reboot))
+    return f"{why}, and no machine is replaced for what a job can do" if is_kept else ""
 
 
-_FULL = ("disk", "slurm.spool")
-"""The checks of file systems that users can fill, so that no job begins or ends on the node."""
-
-
-def _filled_by_users(case: Case, draft: Draft) -> str:
-    """Return why the machine is not replaced though no job begins or ends there: a disk is full; else empty."""
-    if case.rung is not Advice.REPLACE or case.trigger is not Trigger.DEGRADED or not breaks_launches(case):
+def why_kept(case: Case, draft: Draft) -> str:
+    """Return why the machine is not replaced after its reboot: that was refused, or a disk is full; else empty."""
+    # a reboot that took place ends all of a user's reach but for what he stored
+    is_refused = is_reboot_refused(case, draft)
+    if case.rung is not Advice.REBOOT or not (is_refused or what_users_filled(case, draft)):
         return ""
-    view = draft.seen.agents.get(case.node)
-    full = next((f for f in (view.findings if view is not None else ()) if f.is_bad and f.check in _FULL), None)
-    return f"no machine is replaced for what users can fill ({full.text})" if full is not None else ""
+    return _caused_by_job(replace(case, rung=Advice.REPLACE), draft, is_refused=is_refused)
+
+
+def is_reboot_refused(case: Case, draft: Draft) -> bool:
+    """Return whether the provider refused the reboot too often."""
+    return case.rung is Advice.REBOOT and case.refusals >= draft.want.repair.max_launches
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:
     """Return how often the hardware was repaired, if that was too often; else empty."""
     rules = draft.want.repair.budgets
     since = draft.now - HARDWARE_WINDOW_S
-    cases = {r.case for r in _of_machine(case, draft) if r.at > since and _is_of_hardware(r, draft)}
+    cases = {r.case for r in _of_machine(case, draft) if r.at > since and _is_of_hardware(r)}
     if len(cases) < rules.hardware_repairs:
         return ""
     return f"quarantine: {case.hardware} was repaired {times(len(cases))} in {HARDWARE_WINDOW_S / _DAY_S:g} days"

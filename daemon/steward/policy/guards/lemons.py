@@ -14,7 +14,6 @@ from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
 from steward.policy.draft import Draft
 from steward.policy.guards.ladder import identity
-from steward.policy.slurm_reasons import is_of_jobs
 from steward.policy.traits import Trait
 
 KEPT_S = 28 * 86400.0
@@ -94,7 +93,7 @@ def _highest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
     order = list(Advice)
     found: dict[CaseId, Remedy] = {}
     for one in remedies:
-        before, counts = found.get(one.case), one.rung in _REPAIR_WEIGHTS and not is_of_jobs(one.check)
+        before, counts = found.get(one.case), one.rung in _REPAIR_WEIGHTS and not one.for_users
         if counts and (before is None or order.index(one.rung) > order.index(before.rung)):
             found[one.case] = one
     return list(found.values())

@@ -234,7 +234,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.no_script",
         when=lambda f: f.kind is FailureSource.NO_SCRIPT,
         decision=REQUEUE,
-        text="its batch host died, and Slurm goes on without it",
+        text="its script is gone with its batch host, and Slurm goes on without it",
     ),
     Rule(
         name="resume.by_slurm",
@@ -310,7 +310,7 @@ def _first_signs(f: Failure) -> list[LogSign]:
 def _slurms_words(f: Failure) -> str:
     """Return Slurm's own words for the end of the job."""
     if f.kind is FailureSource.NO_SCRIPT:
-        return "Slurm runs it without its batch host"
+        return "Slurm runs it without its script"
     return f"Slurm: {f.state.value}" + (f" ({f.reason})" if f.reason not in ("", "None") else "")
 
 

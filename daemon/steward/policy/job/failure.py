@@ -47,7 +47,7 @@ class FailureSource(Enum):
     REQUEUED = "requeued"
     """Slurm requeued the job by itself."""
     NO_SCRIPT = "no script"
-    """The job runs on without its batch host."""
+    """The job runs on without its script."""
     HANG = "hang"
     """The job runs and makes no progress."""
 
@@ -266,7 +266,7 @@ def _against(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tu
 
 def _failed_for_others(node: NodeName, jobs: Sequence[Job]) -> Evidence:
     """Return the evidence that other users' jobs failed on the node."""
-    ids = ", ".join(str(job.id) for job in jobs[:5])
+    ids = ", ".join(job.shown_id for job in jobs[:5])
     at = max(job.ended or 0.0 for job in jobs)
     return Evidence(node=node, text=f"{node}: jobs of {count_users(jobs)} other users failed on it, too ({ids})", at=at)
 

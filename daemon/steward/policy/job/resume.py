@@ -17,6 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
+from steward.policy.facts.booted import booted_since
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
@@ -181,8 +182,21 @@ def _follow_running(job: Job, draft: Draft) -> None:
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
         _allow_requeue(job, draft)
     signal_before_limit(job, draft.jobs[job.id], draft)
-    if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
-        _requeue_without_script(job, job.batch_host, draft)
+    host = job.batch_host if job.is_batch and job.nodes else None
+    if host is not None and (why := _why_without_script(job, host, draft)):
+        _requeue_without_script(job, host, why, draft)
+
+
+def _why_without_script(job: Job, host: NodeName, draft: Draft) -> str:
+    """Return why the job's script is gone though Slurm shows the job as running; empty if it is not."""
+    # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
+    if host not in job.nodes:
+        return "its script ran there, and Slurm took it out of the job"
+    return (
+        "it has booted since the job's script began there"
+        if host in booted_since(job, draft.jobs[job.id], draft)
+        else ""
+    )
 
 
 def _note_run(job: Job, draft: Draft) -> None:
@@ -232,15 +246,14 @@ def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
-def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
+def _requeue_without_script(job: Job, host: NodeName, text: str, draft: Draft) -> None:
     """Rule on a job that runs on without its script: requeue it, or report that it must be cancelled."""
     mem = draft.jobs[job.id]
     if prior := mem.attempt_for(f"script:{mem.restarts}"):
         if prior.is_requeue:
             wish_requeue(job, prior.why, draft)
         return
-    # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
-    gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
+    gone = Evidence(node=host, text=f"{host}: {text}", at=draft.now, blames=host not in job.nodes)
     ruling = decide(failure_without_ask(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
     if ruling.decision is Decision.STOP:
         keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
@@ -381,7 +394,7 @@ def waits_for_parts(job: Job, draft: Draft) -> bool:
     if any(part.is_completing for part in parts):
         draft.wake(draft.now + COMPLETING_LOOK_S)
     elif left := [part for part in parts if part.is_left_over and not _has_begun_anew(part, draft.jobs[job.id])]:
-        ids = ", ".join(str(part.id) for part in left)
+        ids = ", ".join(part.shown_id for part in left)
         why = Why(rule="resume.parts", text="its parts begin together", evidence=(f"left over of the last run: {ids}",))
         text = f"job {job.shown_id}: {why}: all go back into the queue"
         draft.tell("job.parts", text, once=f"parts:{job.id}:{job.restarts}", job=job.id)

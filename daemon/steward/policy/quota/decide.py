@@ -248,8 +248,11 @@ class Decider:
         if not found:
             return found
         nodes = self._room.places.nodes_with_room(wish) if wish is not None else None
-        is_taken = wish is not None and self._room.places.may_be_taken(wish, unit, found, self._coming(unit))
-        if not is_taken and self._rules.suits(unit.jobs[0], nodes):
+        is_lost = wish is not None and (
+            self._room.places.may_be_taken(wish, unit, found, self._coming(unit))
+            or self._room.places.may_be_kept(wish, unit, self._gets_room)
+        )
+        if not is_lost and self._rules.suits(unit.jobs[0], nodes):
             return found
         pick.put_all_back(self._room, found)
         return None
@@ -324,13 +327,20 @@ class Decider:
         return False
 
     def _is_hopeless(self, unit: Unit, asked: Amounts, size: int) -> bool:
-        """Return whether Slurm has looked at the unit, and no eviction of borrowers would give it nodes."""
+        """Return whether Slurm has looked at the unit, and no eviction of borrowers would give it nodes.
+
+        A heterogeneous job must find all of its nodes now: if its team might borrow what it asks for, Slurm would keep
+        nodes for the first of its parts, though the others find none, and no owner could use these.
+        """
         # test this even if Slurm's reason is a limit: otherwise the limit is raised, Slurm reports a lack of nodes, the
         # limit is lowered, and so on
-        if unit.jobs[0].reason in _NOT_YET or not self._fits(unit, asked):
+        in_parts = len(unit.jobs) > 1
+        if (unit.jobs[0].reason in _NOT_YET and not in_parts) or not self._fits(unit, asked):
             return False
         wish = self._wish(unit, asked, size)
-        return wish is not None and not self._room.places.has_room(wish) and self._room.is_hopeless(wish)
+        if wish is None or self._room.places.has_room(wish):
+            return False
+        return in_parts or self._room.is_hopeless(wish)
 
     def _grant(self, unit: Unit, asked: Amounts, most: int) -> int:
         """Lend to up to `most` tasks; return how many got their request."""

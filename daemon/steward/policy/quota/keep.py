@@ -101,7 +101,7 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
         if touched >= TOUCHED_AT_ONCE:
             draft.wake(draft.now + SOON_S)
             break
-        touched += _move_to_qos(ruling, picture, draft)
+        touched += _move_to_qos(ruling, turn, picture, draft)
     higher = [*changes.urgent, *changes.higher][: left - len(lower)]
     for action in higher:
         draft.wish(action, RETRY_S)
@@ -109,10 +109,12 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
         draft.wake(draft.now + SOON_S)
 
 
-def _move_to_qos(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
+def _move_to_qos(ruling: UnitRuling, turn: Turn, picture: Accounting, draft: Draft) -> int:
     """Move a waiting job that may run to its QOS, and set its node count; return how many changes were requested."""
     unit, touched = ruling.unit, 0
-    if not (ruling.may_run or unit.replica):
+    # a heterogeneous job that the quota does not cover leaves `g`, too: Slurm would keep nodes for a part of it there
+    leaves_g = len(unit.jobs) > 1 and turn.quotas[unit.team].strategy.borrows
+    if not (ruling.may_run or unit.replica or leaves_g):
         return 0
     is_ours = not _has_qos_of_its_users(unit, draft)
     wanted = _wanted_list(ruling, picture) if is_ours else ()
@@ -172,6 +174,7 @@ def _takes_lists(unit: Unit, picture: Accounting) -> bool:
 def _move(ruling: UnitRuling, job: Job, qos: tuple[str, ...]) -> MoveJob:
     """Return the action that gives the job these QOS."""
     text = "its team's quota covers it" if ruling.standing is UnitStanding.OWN else "it runs with what others lend"
+    text = text if ruling.may_run or ruling.unit.replica else "its team's quota does not cover all of its parts"
     text = "it adds nodes to an elastic run, with what is lent" if ruling.unit.replica else text
     key = Key(f"quota:move:{job.id}:{job.restarts}:{','.join(qos)}")
     return MoveJob(key=key, why=Why(rule="quota.move", text=text), job=job.id, qos=qos)

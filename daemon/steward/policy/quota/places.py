@@ -5,9 +5,9 @@ of GRES.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest, nsmallest
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, parse_tres
@@ -15,7 +15,7 @@ from steward.model.quota import CPU, MEM, Resource, kind_of, machine_type_of, re
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible_nodes
 from steward.policy.quota.flavors import Flavors
-from steward.policy.quota.planned import Newcomers, PlannedStarts
+from steward.policy.quota.planned import Kept, Newcomers, PlannedStarts
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
@@ -27,6 +27,8 @@ _RESOLUTION_S = 60.0
 """Backfill's default resolution (bf_resolution): ends within this time are the same to it."""
 _ORDERS = 6
 """The most orders in which the parts of a heterogeneous job are tried."""
+_WAYS = 64
+"""The most sets of nodes that are tried as those which Slurm keeps for a part."""
 _Free = dict[NodeName, dict[Resource, int]]
 
 
@@ -35,6 +37,7 @@ class Wish:
     """The nodes that a job needs: at least `count` of `nodes`, among them all of `required`, with `each` free on each.
 
     `total` must be free on at most `most` of the nodes together (0: any number). `whole`: no other job may be on them.
+    `kept` are nodes that would do but for Slurm's plan of a part of a heterogeneous job, which may move.
     `parts` are the wishes of a heterogeneous job's parts, each on nodes of its own; `nodes` are then the nodes of any
     part, and the other fields do not count.
     """
@@ -46,7 +49,12 @@ class Wish:
     most: int = 0
     total: Amounts = field(default_factory=dict)
     whole: bool = False
+    kept: frozenset[NodeName] = frozenset()
     parts: "tuple[Wish, ...]" = ()
+
+    def with_kept(self) -> "Wish":
+        """Return the wish as if Slurm kept no node for a part of another job."""
+        return replace(self, nodes=self.nodes | self.kept, parts=tuple(part.with_kept() for part in self.parts))
 
     @property
     def is_by_node(self) -> bool:
@@ -65,7 +73,7 @@ class Places:
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
-        self._of_parts: dict[tuple[JobId, frozenset[NodeName]], Wish | None] = {}
+        self._of_parts: dict[tuple[JobId, Kept], Wish | None] = {}
         self._may_use: dict[tuple[object, ...], frozenset[NodeName]] = {}
         """For each request: the nodes on which Slurm may start a job."""
         self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
@@ -86,6 +94,8 @@ class Places:
         """The free resources before any were promised in this turn."""
         self.awaits_look: dict[JobId, JobId] = {}
         """For each unit for which no job is evicted now: the new job that may take what is free and that it needs."""
+        self.behind_parts: dict[JobId, JobId] = {}
+        """For each unit for which no job is evicted now: the heterogeneous job for which Slurm would keep the nodes."""
 
     def _resources_of(self, name: NodeName) -> Mapping[Resource, int]:
         """Return the resources of a node."""
@@ -104,13 +114,14 @@ class Places:
         if unit.apart:
             return ()  # the unit waits for reserved nodes
         job = unit.jobs[0]
-        kept = self.plans.kept_from(job, gets_room) | self._reserved_before_end(job)
+        kept = self.plans.kept_from(job, gets_room)
+        not_for_it = Kept(kept.firmly | self._reserved_before_end(job), kept.for_parts)
         if len(unit.jobs) > 1:
-            found = [self._wish_of_parts(unit, kept)]
+            found = [self._wish_of_parts(unit, not_for_it)]
         elif size > 1 or job.node_count > 1 or job.is_total:
-            found = [self._wish_of_job(job, asked, size, kept, each) for each in job.partitions]
+            found = [self._wish_of_job(job, asked, size, not_for_it, each) for each in job.partitions]
         else:
-            found = [self._wish_of_job(job, asked, size, kept)]
+            found = [self._wish_of_job(job, asked, size, not_for_it)]
         return [wish for wish in found if wish is not None]
 
     def _reserved_before_end(self, job: Job) -> frozenset[NodeName]:
@@ -120,48 +131,48 @@ class Places:
         over = _end(job, self.now)
         return frozenset[NodeName]().union(*(each.nodes for each in self._flavors.reserved_later if each.starts < over))
 
-    def _wish_of_parts(self, unit: Unit, kept: frozenset[NodeName]) -> Wish | None:
+    def _wish_of_parts(self, unit: Unit, kept: Kept) -> Wish | None:
         """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
         if (unit.id, kept) not in self._of_parts:
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
             found = [wish for job, amounts in asked if (wish := self._wish_of_job(job, amounts, 0, kept))]
             parts = sorted(found, key=lambda w: (len(w.nodes), -max(w.each.values(), default=0)))
             nodes = frozenset[NodeName]().union(*(wish.nodes for wish in parts))
+            planned = frozenset[NodeName]().union(*(wish.kept for wish in parts))
             is_known = len(parts) == len(unit.jobs)
-            wish = Wish(count=0, each={}, nodes=nodes, parts=tuple(parts)) if is_known else None
+            wish = Wish(count=0, each={}, nodes=nodes, kept=planned, parts=tuple(parts)) if is_known else None
             self._of_parts[unit.id, kept] = wish
         return self._of_parts[unit.id, kept]
 
-    def _wish_of_job(
-        self, job: Job, asked: Amounts, size: int, kept: frozenset[NodeName], partition: str = ""
-    ) -> Wish | None:
+    def _wish_of_job(self, job: Job, asked: Amounts, size: int, kept: Kept, partition: str = "") -> Wish | None:
         """Return the nodes that one job needs in this partition (empty: in any); None if nodes do not decide."""
-        count, without, partition = size or max(job.node_count, 1), job.excluded | kept, partition or job.partition
-        key = id(asked), count, partition, without, job.required, job.features, job.exclusive, job.requested
+        count, partition = size or max(job.node_count, 1), partition or job.partition
+        like = job.excluded, job.required, job.features, job.exclusive, job.requested
+        key = id(asked), count, partition, kept, like
         if key not in self._wishes:
-            self._wishes[key] = self._work_out_wish(job, asked, count, partition, without)
+            self._wishes[key] = self._work_out_wish(job, asked, count, partition, kept)
         return self._wishes[key]
 
-    def _work_out_wish(
-        self, job: Job, asked: Amounts, count: int, partition: str, without: frozenset[NodeName]
-    ) -> Wish | None:
+    def _work_out_wish(self, job: Job, asked: Amounts, count: int, partition: str, kept: Kept) -> Wish | None:
         """Work out the nodes that one job needs; None if nodes do not decide."""
         kinds = {machine_type_of(name) for name in asked}
         if len(kinds) != 1:
             return None
         kind = next(iter(kinds))
         count = max(count, len(job.required))
-        within = self._draft.overview.nodes_of(partition) - without
+        within = self._draft.overview.nodes_of(partition) - job.excluded - kept.firmly
         usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
         is_total = job.is_total and job.most_nodes != 1
         if is_total:
             # Slurm uses no node that has none of the accelerators or CPUs free
             each = {name: 1 for name in asked if kind_of(name) != MEM}
+        found = frozenset(eligible_nodes(job, usable, self._draft.seen.nodes, 1 if is_total else count))
         return Wish(
             count=1 if is_total and job.most_nodes != count else count,
             each=each,
-            nodes=frozenset(eligible_nodes(job, usable, self._draft.seen.nodes, 1 if is_total else count)),
+            nodes=found - kept.for_parts,
+            kept=found & kept.for_parts,
             required=job.required,
             most=job.most_nodes,
             total=asked if is_total else {},
@@ -227,6 +238,50 @@ class Places:
             self.awaits_look[unit.id] = new.id
             self._draft.wake(by)
         return new is not None
+
+    def may_be_kept(self, wish: Wish, unit: Unit, gets_room: Callable[[JobId], bool]) -> bool:
+        """Return whether Slurm may keep nodes that the unit needs for parts of a heterogeneous job that comes first."""
+        for parts in self.plans.parts_before(unit.jobs[0], gets_room):
+            count, nodes = self._nodes_for_first_parts(parts)
+            # the plan may move to what was freed: then the unit may start on the nodes that Slurm keeps now
+            wide = wish.with_kept()
+            room = {name for name in wide.nodes if self._suits(wide, name, self._free[name])}
+            if count and not self._has_room_without_some(wide, room, nodes & room, count):
+                self.behind_parts[unit.id] = parts[0].whole_id
+                return True
+        return False
+
+    def _nodes_for_first_parts(self, parts: Iterable[Job]) -> tuple[int, frozenset[NodeName]]:
+        """Return how many nodes Slurm's backfill keeps from now on for parts of a job, and all that it may choose from.
+
+        It plans part by part, no part before the one ahead of it, and starts none before all can start.
+        """
+        count, nodes = 0, frozenset[NodeName]()
+        for job in parts:
+            on = self.nodes_for(job) & self._whole.keys()
+            room = {name for name in on if (asked := self._asked_on(job, name)) and _holds(self._free[name], asked)}
+            needed = max(job.node_count, 1)
+            if len(room) < needed or not self._has_room_in_limits(job):
+                break
+            count, nodes = count + needed, nodes | room
+        return count, nodes
+
+    def _has_room_without_some(
+        self, wish: Wish, room: Collection[NodeName], kept: Collection[NodeName], count: int
+    ) -> bool:
+        """Return whether the nodes satisfy the wish whichever `count` of the `kept` ones are left out."""
+        if wish.is_by_node:
+            return not wish.required & set(kept) and len(room) - min(count, len(kept)) >= wish.count
+        by_free = sorted(kept, key=lambda name: (-sum(self._free[name].values()), name))
+        ways = islice(combinations(by_free, min(count, len(by_free))), _WAYS)
+        return all(self._has_room_beside(wish, room, frozenset(gone)) for gone in ways)
+
+    def _has_room_beside(self, wish: Wish, room: Collection[NodeName], gone: frozenset[NodeName]) -> bool:
+        """Return whether nodes satisfy the wish without those that are gone."""
+        if wish.parts:
+            left = {name: {} if name in gone else self._free[name] for name in wish.nodes}
+            return self._left_by_parts(wish, left) is not None
+        return self._is_met(wish, [name for name in room if name not in gone], self._free)
 
     def _smaller_one(self, wish: Wish, coming: Iterable[Job]) -> Job | None:
         """Return a new job on fewer nodes that is about to start on nodes of the wish; None if there is none."""
@@ -300,9 +355,7 @@ class Places:
 
     def _suits(self, wish: Wish, node: NodeName, free: Mapping[Resource, int]) -> bool:
         """Return whether the node has enough free for the job's share of one node."""
-        return all(free.get(name, 0) >= amount for name, amount in wish.each.items()) and (
-            not wish.whole or self._is_empty(node, free)
-        )
+        return _holds(free, wish.each) and (not wish.whole or self._is_empty(node, free))
 
     def _is_empty(self, node: NodeName, free: Mapping[Resource, int]) -> bool:
         """Return whether no job is on the node."""
@@ -388,6 +441,11 @@ def _end(job: Job, now: float) -> float:
     """Return when the time limit of a running job ends, or that of a waiting job if it started now (Unix s)."""
     limit_s = job.time_limit_s if job.time_limit_s is not None else _ENDLESS_S
     return (now if job.is_pending or job.started is None else job.started) + limit_s
+
+
+def _holds(free: Mapping[Resource, int], asked: Mapping[Resource, int]) -> bool:
+    """Return whether a node with this much free has room for a request."""
+    return all(free.get(name, 0) >= amount for name, amount in asked.items())
 
 
 def _take_most(

@@ -6,12 +6,14 @@ Slurm starts no later job there that would still run at the planned start: an ev
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 
 _MAY_START = frozenset({"", "None", "Priority"})
 """Slurm's reasons for jobs that may start on what is free: for want of nodes it gives another one."""
+_WAITS_FOR_NODES = _MAY_START | {"Resources"}
 _READ_S = 5.0
 """How long after backfill's pass its plan may be read."""
 
@@ -26,6 +28,18 @@ class FirstJob:
     job: Job
     nodes: frozenset[NodeName]
     start: float | None = None
+
+    @property
+    def is_a_part(self) -> bool:
+        """Return whether Slurm keeps the nodes for a part of a heterogeneous job, which waits for its other parts."""
+        return self.job.het_job_id is not None and self.start is not None
+
+
+class Kept(NamedTuple):
+    """The nodes that Slurm keeps from a job: for jobs that come first, and only for parts of heterogeneous ones."""
+
+    firmly: frozenset[NodeName] = frozenset()
+    for_parts: frozenset[NodeName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +64,13 @@ class PlannedStarts:
         self._first: list[FirstJob] = []
         self._new: dict[tuple[str, frozenset[NodeName]], tuple[int, int]] = {}
         """For equal new jobs without room: the first one's place in Slurm's order."""
-        self._kept: dict[tuple[JobId, ...], frozenset[NodeName]] = {}
+        self._kept: dict[tuple[JobId, ...], Kept] = {}
         self._newcomers: dict[tuple[object, ...], Newcomers] = {}
+        self._in_parts: dict[JobId, list[Job]] = {}
+        """The parts of each heterogeneous job that waits."""
         for job in jobs:
+            if job.is_pending and job.het_job_id is not None:
+                self._in_parts.setdefault(job.het_job_id, []).append(job)
             if job.is_pending and job.planned and job.started:
                 self._first.append(FirstJob(job=job, nodes=job.planned, start=job.started))
             elif job.is_pending and job.reason == "Resources" and self.looked_at(job) is not None:
@@ -99,15 +117,33 @@ class PlannedStarts:
             if (first.start or self._now) < over and not gets_room(leader) and set(partitions) & set(job.partitions):
                 yield first
 
-    def kept_from(self, job: Job, gets_room: Callable[[JobId], bool]) -> frozenset[NodeName]:
+    def parts_before(self, job: Job, gets_room: Callable[[JobId], bool]) -> Iterator[list[Job]]:
+        """Yield the parts, in Slurm's order, of each heterogeneous job that comes before this one and gets no room."""
+        for leader, parts in self._in_parts.items():
+            order = sorted(parts, key=_order)
+            is_first = _order(order[0]) < _order(job) and leader != job.whole_id and not gets_room(leader)
+            # Slurm looks at none of the parts while one of them may not run
+            if is_first and set(order[0].partitions) & set(job.partitions) and all(map(_may_run, parts)):
+                yield order
+
+    def kept_from(self, job: Job, gets_room: Callable[[JobId], bool]) -> Kept:
         """Return the nodes on which Slurm does not start this job now."""
         if not self._first:
-            return frozenset()
+            return Kept()
         found = list(self.before(job, gets_room))
         key = tuple(first.job.id for first in found)
         if key not in self._kept:
-            self._kept[key] = frozenset[NodeName]().union(*(first.nodes for first in found))
+            firmly, for_parts = (
+                frozenset[NodeName]().union(*(first.nodes for first in found if first.is_a_part is is_a_part))
+                for is_a_part in (False, True)
+            )
+            self._kept[key] = Kept(firmly, for_parts - firmly)
         return self._kept[key]
+
+
+def _may_run(job: Job) -> bool:
+    """Return whether nothing but nodes or a limit holds the waiting job up."""
+    return job.reason in _WAITS_FOR_NODES or "Grp" in job.reason
 
 
 def _place_in_order(first: FirstJob) -> tuple[int, int]:

@@ -15,10 +15,10 @@ from steward.model.action import (
     ReturnNode,
     SubmitDeep,
 )
-from steward.model.case import Case, CaseStep
+from steward.model.case import Case, CaseStep, Remedy
 from steward.model.deep import DeepCause, DeepResult, DeepRun, DeepState, slurm_name
 from steward.model.health import Advice, Severity
-from steward.model.ids import JobId
+from steward.model.ids import CaseId, JobId
 from steward.model.job import JobState
 from steward.model.node import Reason
 from steward.views.explain import explain_node
@@ -230,12 +230,32 @@ def test_a_job_that_slurm_does_not_show_any_more_is_nobodys() -> None:
     assert [case.rung for case in again.memory.cases.values() if case.is_open] == [Advice.NONE]
 
 
-def full_before_replace(check: str) -> Picture:
-    """Neither the checks nor a reboot helped, and a check finds something full."""
+def rebooted_often(last: int) -> Picture:
+    """Slurm took it out for jobs of user 1000, then of `last`; it was rebooted as often as may be today, and the test
+    of a job failed."""
+    again = put_back(served_again(put_back(a_cluster(), 20, 1000)), 21, last).then()
+    (case,) = (case for case in again.memory.cases.values() if case.is_open)
+    made = tuple(
+        Remedy(at=again.now - 60.0, rung=Advice.REBOOT, node=n("n2"), instance=None, case=of, check=case.check)
+        for of in (CaseId(f"c9{number}-1") for number in range(again.want.repair.budgets.reboots_per_day))
+    )
+    used = replace(case, step=CaseStep.RELEASE, rung=Advice.REBOOT)
+    memory = replace(again.memory, cases={**again.memory.cases, case.id: used}, remedies={case.hardware: made})
+    return replace(again, memory=memory).then(5.0).then()
+
+
+@pytest.mark.parametrize(("last", "step"), [(1000, CaseStep.HELD), (1001, CaseStep.LAUNCH)])
+def test_jobs_of_one_user_that_cannot_begin_there_cost_no_machine_however_often(last: int, step: CaseStep) -> None:
+    picture = rebooted_often(last)
+    assert [case.step for case in picture.memory.cases.values() if case.is_open] == [step]
+
+
+def bad_after_reboot(check: str) -> Picture:
+    """Neither the checks nor a reboot helped, and a check finds something."""
     taken_out = slurm_drains(a_cluster(), PROLOG).then().then()
-    full = taken_out.failing("n2", Severity.INFO, check=check, text="in use: / 100 %", event=False)
-    case = replace(the_case(full), rung=Advice.REPLACE, step=CaseStep.RELEASE)
-    return replace(full, memory=replace(full.memory, cases={case.id: case})).then(5.0)
+    found = taken_out.failing("n2", Severity.INFO, check=check, text="in use: / 100 %", event=False)
+    case = replace(the_case(found), rung=Advice.REBOOT, step=CaseStep.VERIFY)
+    return replace(found, memory=replace(found.memory, cases={case.id: case})).wait(400.0)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +263,17 @@ def full_before_replace(check: str) -> Picture:
 )
 def test_where_a_disk_is_full_and_no_job_begins_the_machine_is_not_replaced(check: str, step: CaseStep) -> None:
     """Users can fill the new machine's, too."""
-    later = full_before_replace(check)
+    later = bad_after_reboot(check)
     assert the_case(later).step is step
-    assert ("what users can fill (in use: / 100 %)" in the_case(later).why.text) is (step is CaseStep.HELD)
+    assert ("users filled a disk (in use: / 100 %)" in the_case(later).why.text) is (step is CaseStep.HELD)
+
+
+@pytest.mark.parametrize(("check", "step"), [("disk", CaseStep.HELD), ("other", CaseStep.LAUNCH)])
+def test_nor_where_it_does_not_come_back_from_its_reboot(check: str, step: CaseStep) -> None:
+    taken_out = slurm_drains(a_cluster(), "SlurmdSpoolDir is full").then().then()
+    found = taken_out.failing("n2", Severity.INFO, check=check, text="in use: / 100 %", event=False)
+    case = replace(the_case(found), rung=Advice.REBOOT, step=CaseStep.LAUNCH)
+    rebooting = replace(found, memory=replace(found.memory, cases={case.id: case}))
+    late = rebooting.wait(found.want.repair.budgets.reboot_timeout_s + 30.0)
+    rung = {CaseStep.HELD: Advice.REBOOT, CaseStep.LAUNCH: Advice.REPLACE}[step]
+    assert (the_case(late).step, the_case(late).rung) == (step, rung)

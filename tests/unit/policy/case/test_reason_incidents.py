@@ -2,6 +2,7 @@
 is done to their machines, and when one serves again the others are given back."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from steward.model.health import Advice
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.policy.draft import Draft
-from steward.policy.facts.incidents import SCOUT_EVERY_S
+from steward.policy.facts.incidents import SCOUT_EVERY_S, SCOUT_FIRST_S
 from steward.views.explain import explain_node
 from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved
@@ -105,6 +106,18 @@ def test_while_the_script_is_broken_one_node_at_a_time_is_looked_into_and_no_mac
     assert picture.memory.remedies.get("i-n1", ()) == (), "that it did not help counts against no hardware"
 
 
+def test_a_cause_that_passes_at_once_costs_no_minute_and_one_that_stays_is_looked_into_ever_more_rarely() -> None:
+    assert is_out(go_on(struck(), SCOUT_FIRST_S + 60.0, broken=False)) == []
+    picture, opened = struck(), list[float]()
+    for _ in range(200):
+        picture = a_turn(picture, broken=True)
+        opened += [case.opened for case in open_cases(picture) if case.opened not in opened]
+    gaps = [after - before for before, after in pairwise([picture.memory.incidents[KIND].since, *opened])]
+    assert SCOUT_FIRST_S <= gaps[0] < SCOUT_FIRST_S + 5.0
+    assert gaps == sorted(gaps)
+    assert SCOUT_EVERY_S <= gaps[-1] < 2 * SCOUT_EVERY_S
+
+
 def test_when_the_script_is_mended_all_nodes_are_given_back() -> None:
     picture = go_on(struck(), 200.0, broken=True)
     mended = go_on(picture, SCOUT_EVERY_S + 120.0, broken=False)
@@ -175,7 +188,7 @@ def test_what_is_said_of_one_of_many_is_what_is_done() -> None:
     picture = struck().then(1.0)
     draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
     said, lines = node_verdict(n("n2"), draft), explain_node(n("n2"), picture.seen, picture.want, picture.memory, T0)
-    words = "one of them is looked into each minute; when one serves again, all are given back"
+    words = "now and then one is looked into; when one serves again, all are given back"
     assert (said.word, said.next) == (Word.DEGRADED, f"many nodes have it at once: {words}")
     assert any(words in line for line in lines)
     assert not any("Nothing is done" in line or "a job of Steward's own" in line for line in lines)

@@ -115,8 +115,16 @@ def not_ended(text: str = KILL) -> Picture:
 def rebooted_before(picture: Picture, times: int) -> Picture:
     check = cases(picture)[0].check
     made = tuple(
-        Remedy(at=picture.now - 3600.0, rung=Advice.REBOOT, node=n("n2"), instance=None, case=of, check=check)
-        for of in (CaseId(f"c9{number}-1") for number in range(times))
+        Remedy(
+            at=picture.now - 3600.0,
+            rung=Advice.REBOOT,
+            node=n("n2"),
+            instance=None,
+            case=CaseId(f"c9{number}-1"),
+            check=check,
+            for_users=True,
+        )
+        for number in range(times)
     )
     hardware = cases(picture)[0].hardware
     return replace(picture, memory=replace(picture.memory, remedies={hardware: made}))
@@ -129,6 +137,42 @@ def test_reboots_for_users_processes_count_against_no_hardware() -> None:
     failing = failing.then().then(5.0)
     (case,) = [case for case in cases(failing) if case.is_open]
     assert (case.check, case.rung, case.step) == ("gpu.ecc", Advice.REBOOT, CaseStep.DRAIN)
+    (turn,) = [case for case in cases(failing.marked("n2").then().then(600.0).then()) if case.is_open]
+    assert (turn.rung, turn.step) == (Advice.REBOOT, CaseStep.LAUNCH), "nor do they use up its own reboots"
+
+
+def test_a_reboot_for_users_processes_that_the_provider_refuses_costs_no_machine_either() -> None:
+    picture = looked_into()
+    case = replace(cases(picture)[0], rung=Advice.REBOOT, step=CaseStep.LAUNCH, refusals=99)
+    refused = replace(picture, memory=replace(picture.memory, cases={case.id: case})).then().then()
+    assert (cases(refused)[0].step, LaunchInstance in kinds(refused)) == (CaseStep.HELD, False)
+
+
+def rebooted_for_users(count: int, text: str) -> Picture:
+    """So many nodes that Slurm took out are rebooted."""
+    picture = a_cluster(12, breaker_min=2, concurrent_min=1)
+    for number in range(1, count + 1):
+        picture = slurm_drains(picture, text, f"n{number}").then().then(400.0)
+    made = {
+        case.id: replace(case, rung=Advice.REBOOT, step=CaseStep.LAUNCH, entered=picture.now)
+        for case in cases(picture)
+        if case.is_open
+    }
+    assert len(made) == count
+    return replace(picture, memory=replace(picture.memory, cases=made))
+
+
+@pytest.mark.parametrize(
+    ("text", "comes"), [(KILL, True), ("Prolog error", True), ("Node unexpectedly rebooted", False)]
+)
+def test_what_users_do_to_many_nodes_holds_back_no_repair_of_another(text: str, *, comes: bool) -> None:
+    """Neither by the breakers nor by its turn."""
+    picture = rebooted_for_users(4, text).failing("n9", Severity.DEGRADED, check="gpu.ecc", event=False)
+    later = picture.then()
+    steps = [case.step for case in cases(later) if case.check == "gpu.ecc"]
+    if comes:
+        steps = [case.step for case in cases(later.marked("n9").then().then()) if case.check == "gpu.ecc"]
+    assert steps == ([CaseStep.LAUNCH] if comes else [])
 
 
 def test_one_job_with_such_processes_on_many_nodes_is_one_incident_and_no_machine_is_touched() -> None:

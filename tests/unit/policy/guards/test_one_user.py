@@ -10,7 +10,7 @@ from steward.model.case import Case, CaseStep, Remedy
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.node import NodeBase
-from steward.policy.facts.one_user import LITTLE_S, MOST_MACHINES, WITHIN_S
+from steward.policy.facts.users_faults import LITTLE_S, MOST_MACHINES, WITHIN_S
 from tests.builders.picture import USER, Picture, a_cluster, action_types, n
 
 OTHER = USER + 1
@@ -141,7 +141,8 @@ def test_a_machine_that_was_rebooted_for_it_again_and_again_is_held_and_not_repl
     held = often().then(1.0)
     case = case_of(held)
     assert case.step is CaseStep.HELD
-    assert "and this one again and again" in case.why.text
+    assert "one user's jobs broke n[1-3] in the same way" in case.why.text
+    assert "no machine is replaced for what a job can do" in case.why.text
     assert case_of(often(OTHER).then(1.0)).step is CaseStep.LAUNCH
 
 

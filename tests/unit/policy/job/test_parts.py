@@ -137,7 +137,7 @@ def test_a_part_that_slurm_left_in_the_last_run_goes_back_into_the_queue_before_
     (requeue,) = of(picture, RequeueJob, NudgeJob)
     assert isinstance(requeue, RequeueJob)
     assert (requeue.job, requeue.restart) == (LEADER, 1)
-    assert [e.kind for e in picture.plan().events if "left over of the last run: 8" in e.text] == ["job.parts"]
+    assert [e.kind for e in picture.plan().events if "left over of the last run: 7+1" in e.text] == ["job.parts"]
     (nudge,) = of(picture.then().requeued(8).then(1.1), RequeueJob, NudgeJob)
     assert isinstance(nudge, NudgeJob)
 

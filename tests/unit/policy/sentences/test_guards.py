@@ -563,17 +563,17 @@ TRIALS: list[Row] = [
 
 ONE_USER: list[Row] = [
     (
-        "n4: one user's jobs broke n[1-3] in the same way (kernel_log) soon after they began,",
+        "n4: one user's jobs broke n[1-3] in the same way (kernel_log) soon after they began, within 4 hours",
         lambda: (one_user.one_more(), "n4"),
         lambda: (one_user.one_more(one_user.OTHER), "n4"),
     ),
     (
-        "within 4 hours: its machine is rebooted and checked, not replaced",
+        ": its machine is rebooted and checked, not replaced",
         lambda: (one_user.one_more(), "n4"),
         lambda: (one_user.one_more(one_user.OTHER), "n4"),
     ),
     (
-        "one user's jobs broke 3 more machines in the same way, and this one again and again",
+        "within 4 hours, and no machine is replaced for what a job can do",
         lambda: (one_user.often().then(1.0), "n4"),
         lambda: (one_user.often(one_user.OTHER).then(1.0), "n4"),
     ),

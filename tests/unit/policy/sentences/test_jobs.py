@@ -262,12 +262,12 @@ RULINGS: list[Row] = [
         lambda: a_failure(evidence=(replace(_NODE, blames=False),), short=True),
     ),
     (
-        "its batch host died, and Slurm goes on without it",
+        "its script is gone with its batch host, and Slurm goes on without it",
         lambda: a_failure(kind=FailureSource.NO_SCRIPT, evidence=(_NODE,)),
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
-        "Slurm runs it without its batch host",
+        "Slurm runs it without its script",
         lambda: a_failure(kind=FailureSource.NO_SCRIPT, evidence=(_NODE,)),
         lambda: a_failure(state=JobState.NODE_FAIL),
     ),
@@ -552,6 +552,16 @@ EVIDENCE: list[Row] = [
         lambda: with_failures(asked(kind=AskKind.BATCH), 1001, 1001),
     ),
     (
+        "n2: it has booted since the job's script began there",
+        lambda: booted_under_it("n2"),
+        lambda: booted_under_it("n1"),
+    ),
+    (
+        "n2: it has booted since the run began there",
+        lambda: checked(booted_under_it("n2", "n1").ask(AskKind.STEP, nodes="n[1-3]")),
+        lambda: checked(booted_under_it("n1", "n1").ask(AskKind.STEP, nodes="n[1-3]")),
+    ),
+    (
         "n2: its script ran there, and Slurm took it out of the job",
         lambda: a_run(batch_host=n("n2")).change_job(nodes=names("n1", "n3")),
         lambda: a_run(batch_host=n("n1")).change_job(nodes=names("n1", "n3")),
@@ -594,6 +604,16 @@ EVIDENCE: list[Row] = [
 ]
 
 _LOST_GRES = LogSign(sign=GRES_LOST, lean=Lean.INFRA, strong=True, line="error", order=0)
+
+
+def checked(picture: Picture) -> Picture:
+    return picture.then(0.1).checked("n1", "n2", "n3").then(0.1)
+
+
+def booted_under_it(name: str, host: str = "n2") -> Picture:
+    """A node of the run was dead and is back, which no head saw."""
+    picture = a_run(batch_host=n(host))
+    return picture.opted_in(gone=(name,)).node(name, slurmd_started=picture.now)
 
 
 def lost_gres(resumes: int) -> Picture:
@@ -711,7 +731,7 @@ ENDS: list[Row] = [
         lambda: limited("1"),
     ),
     (
-        "job 7: its parts begin together [resume.parts] (left over of the last run: 8): all go back into the queue",
+        "job 7: its parts begin together [resume.parts] (left over of the last run: 7+1): all go back into the queue",
         lambda: parts.left_behind(state=JobState.FAILED),
         lambda: parts.left_behind(state=JobState.CANCELLED),
     ),

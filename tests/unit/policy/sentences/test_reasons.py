@@ -66,9 +66,14 @@ REASONS: list[Row] = [
         lambda: unended("Prolog error"),
     ),
     (
-        "no machine is replaced for what users can fill (in use: / 100 %)",
-        lambda: launch_test.full_before_replace("disk"),
-        lambda: launch_test.full_before_replace("other"),
+        "users filled a disk (in use: / 100 %), and no machine is replaced for what a job can do",
+        lambda: launch_test.bad_after_reboot("disk"),
+        lambda: launch_test.bad_after_reboot("other"),
+    ),
+    (
+        "jobs of one user alone could not begin or end on n2, and no machine is replaced for what a job can do",
+        lambda: launch_test.rebooted_often(1000),
+        lambda: launch_test.rebooted_often(1001),
     ),
     (
         "8 of 100 nodes were taken out for what a job can bring about (slurm.kill_task_failed)",
@@ -102,12 +107,12 @@ REASONS: list[Row] = [
     ),
     ("Slurm took n2 out of service", lambda: slurm_drains(a_cluster(), KILL), lambda: slurm_drains(a_cluster(), "fan")),
     (
-        "many nodes have it at once: one of them is looked into each minute; when one serves again, all are given back",
+        "many nodes have it at once: now and then one is looked into; when one serves again, all are given back",
         lambda: reasons.struck().then(1.0),
         lambda: reasons.struck("n2").then(1.0),
     ),
     (
-        "Many nodes have it at once: one of them is looked into each minute",
+        "Many nodes have it at once: now and then one is looked into",
         lambda: reasons.struck().then(1.0),
         lambda: reasons.struck("n2").then(1.0),
     ),

@@ -19,7 +19,7 @@ from steward.views.explain_group import run_lines
 from steward.views.explain_quota import lines_of
 from tests.builders.picture import T0, Picture, n
 from tests.builders.quota import G6, P5, WEAK, a_quota, own, runs, teams, waits
-from tests.builders.quota_lent import beside_a_new_job
+from tests.builders.quota_lent import BEHIND, FIRST, beside_a_new_job, of_two_parts, one_node_free, one_node_lent
 from tests.builders.quota_site import a_site, settled
 from tests.builders.sentences import ROOT, Row, lacking
 from tests.builders.want import but
@@ -68,6 +68,12 @@ def borrows_behind(limit_s: float) -> str:
     picture = waits(picture, 8, "a", 2, planned=both, node_count=2, priority=5, reason="Resources")
     picture = picture.change_job(8, started=picture.now + 3600.0)
     return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
+
+
+def behind_a_part(*kept: str) -> Picture:
+    """A job that needs n2 is behind a part of another one for which Slurm keeps these nodes."""
+    first = of_two_parts(one_node_lent(), "b").change_job(FIRST, planned=frozenset(map(n, kept)), started=T0)
+    return waits(first, BEHIND, "b", 2, priority=5, reason="Priority")
 
 
 def turn_of(picture: Picture) -> tuple[Draft, Turn]:
@@ -364,6 +370,23 @@ QUOTAS: list[Row] = [
         "planned yet which nodes it keeps for job 8: no job is evicted for this one until it has (Slurm: Priority).",
         lambda: behind(600.0, is_planned=False),
         lambda: behind(600.0),
+    ),
+    (
+        "The quota of team b covers the job, but job 10, which comes first, waits for nodes of its own for each of its "
+        "parts, and Slurm would keep what is freed for one of them: no job is evicted for this one (Slurm: Priority).",
+        lambda: said(waits(of_two_parts(one_node_lent(), "b"), BEHIND, "b", 2, priority=5, reason="Priority"), BEHIND),
+        lambda: said(waits(of_two_parts(one_node_lent(), "b"), BEHIND, "b", 2, priority=10, reason="None"), BEHIND),
+    ),
+    (
+        "The quota of team b covers the job, but Slurm keeps n2 for a part of job 10, which comes first and waits for "
+        "all of its parts (Slurm: Priority).",
+        lambda: said(behind_a_part("n2"), BEHIND),
+        lambda: said(behind_a_part(), BEHIND),
+    ),
+    (
+        "the job may borrow, but too few nodes are free for all of its parts at once: it waits for nodes",
+        lambda: said(of_two_parts(one_node_free(), "a"), FIRST),
+        lambda: said(of_two_parts(one_node_lent(), "a"), FIRST),
     ),
     (
         "the limit in Slurm is about to be raised (QOSGrpGRES)",
