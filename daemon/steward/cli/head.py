@@ -19,7 +19,10 @@ def head() -> None:
 @head.command()
 @with_json
 def handover(context: Context) -> None:
-    """Let another head lead, without a gap: before maintenance of the host of the head that leads."""
+    """Let another head lead.
+
+    Without a gap; before maintenance of the host of the head that leads.
+    """
     answer = context.client().hand_over()
     print_done(context, answer, f"The lead goes to {' or '.join(answer['to'])}; `steward status` shows it.")
 
@@ -29,9 +32,9 @@ def handover(context: Context) -> None:
 @file_option("Settings file.")
 @with_json
 def move_state(context: Context, source: Path | None, file: Path | None) -> None:
-    """Copy the state of a stopped head into `head.database`, which two heads share.
+    """Copy a stopped head's state to the shared database.
 
-    All or nothing; the SQLite file stays as it is.
+    From its SQLite file, which stays as it is, into `head.database`: all or nothing. Run it as SlurmUser.
     """
     try:
         counts = import_module("steward.head.move_state").move_state(read_settings(file), source)
