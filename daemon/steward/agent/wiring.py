@@ -19,7 +19,8 @@ from steward.adapters.node.mender import NodeMender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
-from steward.adapters.node.stepds import Stepds, conf_here
+from steward.adapters.node.slurm_conf import conf_here
+from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
 from steward.adapters.service import host_ends, notifier
 from steward.adapters.wire.frames import ALONE, DIAL_TIMEOUT_S, WITH_ALL, WITH_HOST, Channel, dial

@@ -69,9 +69,13 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFiles:
-    """A read of small text files; the answer maps each path to its text, None if absent."""
+    """A read of small text files; the answer maps each path to its text, None if absent.
 
-    paths: tuple[str, ...]
+    The slurm.conf at `slurm_conf` (none: empty) is read whole, with the files that it includes.
+    """
+
+    paths: tuple[str, ...] = ()
+    slurm_conf: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,7 +213,11 @@ def _messages() -> Iterator[tuple[str, Frame]]:
     yield "check now", check_now_frame(1.5, 2.0)
     yield (
         "let go",
-        _sent(LetGo(key=KEY, why=Why(rule="r", text=FOREIGN), job=J7, nodes=frozenset({N1}), restart=1, before=1.5)),
+        _sent(
+            LetGo(
+                key=KEY, why=Why(rule="r", text=FOREIGN), job=J7, uid=1000, nodes=frozenset({N1}), restart=1, before=1.5
+            )
+        ),
     )
     yield "withdraw", withdraw_frame(AskId("n1-1"))
     yield "look", look_frame(LookOrder(node=N2, address="10.0.0.2", port=6818))
@@ -257,7 +261,7 @@ def _jobs() -> Iterator[tuple[str, Frame]]:
     yield "progress of which little is known", progress_frame([unknown] * 70, 1000.0)
     yield (
         "stacks",
-        _sent(CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="hang-7", signal="USR1")),
+        _sent(CollectStacks(key=KEY, why=WHY, job=J7, uid=1000, nodes=frozenset({N1}), name="hang-7", signal="USR1")),
     )
     for number, frame in enumerate(bundle_frames("hang-7", "ab\n" * 6000)):
         yield f"bundle {number}", frame
@@ -377,7 +381,7 @@ DEFAULTS = (
     SiteDefault(partition="gpu", account="llm", mode=ResumeMode.parse("any:3")),
     SiteDefault(qos="long", mode=MODE),
 )
-STACKS = CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="7-0-100", signal="USR1")
+STACKS = CollectStacks(key=KEY, why=WHY, job=J7, uid=1000, nodes=frozenset({N1}), name="7-0-100", signal="USR1")
 AS_SENT: tuple[tuple[str, Frame, Any], ...] = (
     *(
         ("ask", ask_frame(one), one)

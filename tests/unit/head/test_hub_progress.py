@@ -65,7 +65,7 @@ def test_first_steps_and_rest_ring_and_no_other_step_does() -> None:
 def an_order(name: str = "7-0-5") -> CollectStacks:
     why = Why(rule="job.hang", text="it stands still")
     nodes = frozenset({N1, NodeName("n9")})
-    return CollectStacks(key=Key("k"), why=why, job=J7, nodes=nodes, name=name, signal="USR1")
+    return CollectStacks(key=Key("k"), why=why, job=J7, uid=1000, nodes=nodes, name=name, signal="USR1")
 
 
 def test_the_order_to_keep_stacks_reaches_the_agents_it_names() -> None:

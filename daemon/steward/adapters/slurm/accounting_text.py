@@ -149,6 +149,7 @@ def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabil
         qos_lists=version >= _LISTS,
         preempts=is_by_qos and "REQUEUE" in config.get("PreemptMode", "") and version >= _MARKS,
         backfill_s=_backfill_s(config),
+        counts_memory="MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper(),
     )
 
 

@@ -217,7 +217,9 @@ def _ask_nodes(
     why = Why(rule="job.hang", text=f"job {job.shown_id} stands still", evidence=(found.text,))
     if silent:
         key, signal = Key(f"stacks:{hang.name}:{hang.since:.0f}"), draft.jobs[job.id].mode.stacks
-        order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
+        order = CollectStacks(
+            key=key, why=why, job=job.id, uid=job.user_id, nodes=silent, name=hang.name, signal=signal
+        )
         draft.wish(order, AGAIN_S)
     if unchecked:
         key = Key(f"check:{_decided_for(hang)}")
