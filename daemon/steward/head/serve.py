@@ -231,6 +231,7 @@ def _follow(head: Head, shared: Shared) -> bool:
             return False
         shared.following.step()
     head.hub.lead()
+    head.cycle.lead()
     return True
 
 

@@ -146,10 +146,13 @@ class Cycle:
         self._stopping.set()
         self._parts.bell.ring()
 
+    def lead(self) -> None:
+        """Begin anew, after this head has followed another one: what was noted at the start is old."""
+        now = self._parts.clock.now()
+        self._noted, self._failing = (now, self._parts.steady()), replace(self._failing, since=now)
+
     def run(self) -> None:
         """Run turns until `stop`, until the clock is set, or until another head leads."""
-        self._noted = (self._parts.clock.now(), self._parts.steady())
-        self._failing = replace(self._failing, since=self._parts.clock.now())
         try:
             self._run()
         except ClockSet as found:
