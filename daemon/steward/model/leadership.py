@@ -57,3 +57,36 @@ class FollowerWord:
     """Why it could not take over now; empty if it could."""
     is_beside_slurmctld: bool = False
     """Whether the slurmctld that is in control runs on its host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherHead:
+    """A follower as the leader knows it. `is_heard`: it said something lately; the rest is what it said last."""
+
+    name: str
+    is_heard: bool
+    picture_s: float | None
+    trouble: str
+    version: str
+
+    @property
+    def why_not(self) -> str:
+        """Return why this head could not take over now; empty if it could."""
+        return self.trouble if self.is_heard else "it is not heard"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """The heads of a cluster, for people. `since` is Unix seconds; `trouble` is why the lease cannot be renewed now."""
+
+    leader: str
+    epoch: int
+    since: float
+    is_beside_slurmctld: bool
+    trouble: str
+    others: tuple[OtherHead, ...]
+
+    @property
+    def successors(self) -> tuple[str, ...]:
+        """Return the names of the heads that could take over now."""
+        return tuple(other.name for other in self.others if not other.why_not)
