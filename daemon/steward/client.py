@@ -52,8 +52,8 @@ class NotThere(HeadError):
 class Unreachable(HeadError):
     """A head that does not answer, is not ready or is too busy (503). The same call may work later.
 
-    The text says which address was tried and what to do. `is_unheard`: no head can have carried the call out. `silent_at`
-    is the address at which no head answers; empty if there is one.
+    The text says which address was tried and what to do. `is_unheard`: no head can have carried the call out.
+    `silent_at` is the address at which no head answers; empty if there is one.
     """
 
     def __init__(self, text: str, *, is_unheard: bool = False, silent_at: str = "") -> None:

@@ -130,8 +130,8 @@ def _crowd(agents: Sequence[tuple[NodeName, str]], ports: Sequence[int], munged:
 
 @contextlib.contextmanager
 def crowd(agents: Sequence[tuple[NodeName, str]], *ports: int, munged: str = "") -> Iterator[None]:
-    """They, nodes and the addresses they come from, try to connect to the heads while this lasts. `munged` is the socket
-    of the munged that makes their credentials; without one they prove nothing."""
+    """They, nodes and the addresses they come from, try to connect to the heads while this lasts. `munged` is the
+    socket of the munged that makes their credentials; without one they prove nothing."""
     context = multiprocessing.get_context("spawn")
     crowds = [
         context.Process(target=_crowd, args=(agents[part::_CROWDS], ports, munged), daemon=True)

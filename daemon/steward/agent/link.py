@@ -135,7 +135,7 @@ class HeadLink:
             await asyncio.sleep(wait_s)
             began = now()
             try:
-                await self._once(listener, self._heads[head])
+                await self._once(listener, head)
             except HeadFollows as error:
                 log.debug("head follows head=%s leader=%s", head, error.word.leader)
                 self._order.follows(head, now(), error.word)
@@ -147,11 +147,12 @@ class HeadLink:
             tries = 0 if lasted_s > STEADY_S else tries + 1
             self._order.ended(head, now(), lasted_s=lasted_s)
 
-    async def _once(self, listener: Listener, connect: Connect) -> None:
+    async def _once(self, listener: Listener, head: str) -> None:
         self._outbox = asyncio.Queue(MAX_QUEUED)  # before the hello: frames posted after it was built are sent, too
         try:
-            channel, terms = await connect()
+            channel, terms = await self._heads[head]()
             self._check_epoch(channel, terms)
+            log.info("head connected head=%s epoch=%d interval_s=%g", head, terms.epoch, terms.interval_s)
             try:
                 await self._talk(channel, terms, listener, self._outbox)
             finally:
@@ -170,7 +171,6 @@ class HeadLink:
         self._epoch = max(terms.epoch, self._epoch)
 
     async def _talk(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
-        log.info("head connected interval_s=%g", terms.interval_s)
         self.warning = terms.warning
         for frame in listener.greetings():
             self.post(frame)

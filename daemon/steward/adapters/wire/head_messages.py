@@ -11,7 +11,7 @@ from steward.ports import Retryable
 
 FOLLOWING = "following"
 """The type of the frame with which a follower greets each new connection, in place of a challenge."""
-LONGEST_AGAIN_S = 20.0
+LONGEST_AGAIN_S = 5.0
 MAX_PIECE = 46_080
 """The most bytes of a body in one frame, which holds them in base64."""
 _MAX_HEADERS = 64
