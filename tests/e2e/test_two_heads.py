@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from steward.client import Client
-from steward_bed.bed import Bed, Overrides
+from steward.client import Client, HeadError
+from steward_bed.bed import Bed, BedError, Overrides
 from steward_bed.beds import reset
 from steward_bed.faults import FaultKind
 from steward_bed.local_setup import free_ports
@@ -51,8 +51,11 @@ class TwoHeads:
     database: MariaDb
 
     def heads(self, url: str = "") -> dict[str, Any]:
-        """What a head says of all heads; it asks the leader where it follows."""
-        found: dict[str, Any] = Client(url or self.second.url, lambda payload: "").object("/v1/status")["heads"]
+        """What a head says of all heads, where it follows by asking the leader; raises BedError: not yet."""
+        try:
+            found: dict[str, Any] = Client(url or self.second.url, lambda payload: "").object("/v1/status")["heads"]
+        except HeadError as error:
+            raise BedError(str(error)) from error
         return found
 
 
