@@ -50,13 +50,17 @@ class TwoHeads:
     second: SecondHead
     database: MariaDb
 
-    def heads(self, url: str = "") -> dict[str, Any]:
-        """What a head says of all heads, where it follows by asking the leader; raises BedError: not yet."""
-        try:
-            found: dict[str, Any] = Client(url or self.second.url, lambda payload: "").object("/v1/status")["heads"]
-        except HeadError as error:
-            raise BedError(str(error)) from error
-        return found
+    def heads(self) -> dict[str, Any]:
+        """What one of the heads says of all, where it follows by asking the leader; raises BedError: not yet."""
+        why = ""
+        for url in (self.second.url, self.bed.env["STEWARD_URL"]):
+            try:
+                found: dict[str, Any] = Client(url, lambda payload: "").object("/v1/status")["heads"]
+            except HeadError as error:
+                why = str(error)
+            else:
+                return found
+        raise BedError(why)
 
 
 @pytest.fixture(scope="module")
