@@ -203,7 +203,8 @@ class Standstill:
     since: UnixTime
     restart: int
     step: int | None = None
-    is_quiet: bool = False
+    is_seen: bool = False
+    """Whether its ranks were seen to do no work, and not only no step was reported."""
     is_settled: bool = False
     """Whether the hang was ruled on, which happens once."""
 

@@ -100,7 +100,7 @@ class LocalProbes:
             case HeadClock():
                 return Raw(skew_s=self._skew_s())
             case QueryGpus():
-                return self._nvml.look(self._driver_gpus(), probe.timeout_s)
+                return self._nvml.look(self._driver_gpus(), probe.timeout_s, use_only=probe.use_only)
             case _:
                 return self._ask(probe)
 

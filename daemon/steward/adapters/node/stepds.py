@@ -63,6 +63,14 @@ class Stepds:
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
 
+    def stepd_of(self, seen: Seen) -> Stepd | None:
+        """Return the slurmstepd that this process is; None for any other process, and for one of another cluster."""
+        title = self._title_of(seen)
+        if title is None or not self._is_of_ours(seen.process.pid):
+            return None
+        step = title[2].decode("ascii", "replace")
+        return Stepd(process=seen.process, job=JobId(int(title[1])), step=step, began=_began(seen.process))
+
     def are_told_to_end(self, within_s: float = 0.0) -> bool:
         """Return whether slurmstepds run here and each has a pending SIGTERM, as from a shutdown of the machine.
 
@@ -145,9 +153,8 @@ class Stepds:
         """Return the slurmstepds of a job."""
         # A child of another slurmstepd is left out: it is a task that has not started its own program yet.
         titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step_of(seen, job))}
-        booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return [
-            Stepd(process=seen.process, job=job, step=step, began=booted + seen.process.started / _TICKS)
+            Stepd(process=seen.process, job=job, step=step, began=_began(seen.process))
             for seen, step in titled.values()
             if seen.parent not in titled
         ]
@@ -187,6 +194,12 @@ class Stepds:
         """Return whether a process of the job lives that is no slurmstepd: Slurm still has to end it."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job, uid) and not self._is_stepd(pid) for pid in alive)
+
+
+def _began(process: ProcessKey) -> float:
+    """Return when the process began (Unix s)."""
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return booted + process.started / _TICKS
 
 
 def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:

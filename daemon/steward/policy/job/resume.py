@@ -17,7 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.booted import booted_since
+from steward.policy.facts.booted import BOOTED, booted_since
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
@@ -192,11 +192,7 @@ def _why_without_script(job: Job, host: NodeName, draft: Draft) -> str:
     # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
     if host not in job.nodes:
         return "its script ran there, and Slurm took it out of the job"
-    return (
-        "it has booted since the job's script began there"
-        if host in booted_since(job, draft.jobs[job.id], draft)
-        else ""
-    )
+    return BOOTED if host in booted_since(job, draft.jobs[job.id], draft) else ""
 
 
 def _note_run(job: Job, draft: Draft) -> None:
