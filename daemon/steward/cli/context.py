@@ -94,9 +94,7 @@ class Context:
         strangers = listening_at(url)
         if strangers and strangers.isdisjoint({0, os.geteuid(), *_uid_of(self.slurm_user)}):
             users = ", ".join(map(_login, sorted(strangers)))
-            raise HeadError(
-                f"{url} belongs to {users}, and not to stewardd: `ss -ltnp`, `systemctl status stewardd`"
-            )
+            raise HeadError(f"{url} belongs to {users}, and not to stewardd: `ss -ltnp`, `systemctl status stewardd`")
 
     def _standstill(self, said: dict[str, Any]) -> None:
         self._tell("standstill", standstill_line(said), is_error=self.as_json)

@@ -30,7 +30,6 @@ from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
 from steward.api.auth import Gatekeeper
-from steward.api.follow import HTTP, USERS
 from steward.api.late import LateEndpoint
 from steward.api.metrics import Metrics
 from steward.api.operations import handlers
@@ -41,6 +40,7 @@ from steward.api.users import UserPages, build_users
 from steward.checks.known import limits_of
 from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor
+from steward.head.follow import HTTP, USERS
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.passed import PassedRequests
