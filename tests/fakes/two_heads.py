@@ -13,10 +13,10 @@ from starlette.types import ASGIApp
 
 from steward.adapters.wire.passing import HeadWay
 from steward.api.auth import Gatekeeper
-from steward.api.follow import HTTP, USERS, Passing
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.client import Client
+from steward.head.follow import HTTP, USERS, Passing
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.passed import PassedRequests
@@ -66,7 +66,7 @@ class BenchHead:
         passing = Passing(leadership=lambda: self.leads, open=opened, wait_s=self.wait_s)
         source = self.api.source()
         self.aws.handlers |= handlers(source)
-        app = build(source, gatekeeper, self.api.news, self.aws.endpoint(), self.hosts, passing)
+        app = build(source, gatekeeper, self.api.news, self.aws.endpoint(), self.hosts, passing.at(HTTP))
         self.doors = {HTTP: app, USERS: app}
         passed = PassedRequests([self.name])
         passed.doors = self.doors

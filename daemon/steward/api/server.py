@@ -19,7 +19,6 @@ from steward.api.channels import test_channels
 from steward.api.checks import check_deep
 from steward.api.events import EventChoice, choose_events
 from steward.api.explain_pages import change_run, explain_job_route, job_number
-from steward.api.follow import HTTP, PassesOn, Passing
 from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
@@ -141,11 +140,11 @@ def build(
     news: News,
     aws: Endpoint,
     hosts: Collection[str] = own_names(),
-    passing: Passing | None = None,
+    passes_on: Middleware | None = None,
 ) -> Starlette:
     """Return the application: our own pages, and `aws` at `POST /`.
 
-    `hosts` are the names of this head; `passing` is for one of several heads.
+    `hosts` are the names of this head; `passes_on` passes its requests to another head while this one follows.
     """
     pages = Pages(source, gatekeeper, news)
     reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
@@ -159,8 +158,8 @@ def build(
         *page_routes(source, news, reads, heavy),
         Route("/", aws.serve, methods=["POST"]),
     ]
-    passes_on = [Middleware(PassesOn, door=HTTP, passing=passing)] if passing is not None else []
-    around = [Middleware(OwnHosts, names=hosts), *passes_on, Middleware(TellsStandstill, source=source)]
+    passing = [passes_on] if passes_on is not None else []
+    around = [Middleware(OwnHosts, names=hosts), *passing, Middleware(TellsStandstill, source=source)]
     return Starlette(routes=routes, exception_handlers=ERRORS, middleware=around)
 
 

@@ -16,7 +16,6 @@ from starlette.routing import Route
 from steward.api.admission import CallerLimits, OwnHosts, path_of
 from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, job_now, unknown_job
-from steward.api.follow import USERS, PassesOn, Passing
 from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
 from steward.api.server import ERRORS, error_handler
@@ -84,8 +83,8 @@ def _owner(id: JobId, snapshot: Snapshot) -> int | None:
     return mem.uid if mem is not None else None
 
 
-def build_users(pages: UserPages, hosts: Collection[str], passing: Passing | None = None) -> Starlette:
-    """Return the application; `passing` is for one of several heads."""
+def build_users(pages: UserPages, hosts: Collection[str], passes_on: Middleware | None = None) -> Starlette:
+    """Return the application; `passes_on` as in `server.build`."""
     # Its turns are its own, so that many users cannot delay the pages of the controller.
     reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
@@ -101,6 +100,6 @@ def build_users(pages: UserPages, hosts: Collection[str], passing: Passing | Non
         Unproved: prove,
         ApiError: error_handler(429),
     }
-    passes_on = [Middleware(PassesOn, door=USERS, passing=passing)] if passing is not None else []
-    around = [Middleware(OwnHosts, names=hosts), *passes_on, Middleware(TellsStandstill, source=pages.source)]
+    passing = [passes_on] if passes_on is not None else []
+    around = [Middleware(OwnHosts, names=hosts), *passing, Middleware(TellsStandstill, source=pages.source)]
     return Starlette(routes=routes, exception_handlers=errors, middleware=around)

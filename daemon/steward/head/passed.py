@@ -9,8 +9,8 @@ from starlette.types import ASGIApp
 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Channel
-from steward.api.follow import answer_passed
 from steward.head.arrival import ArrivalRefused, PeerAddress
+from steward.head.follow import answer_passed
 from steward.head.origin import Resolve, resolve
 from steward.model.setting_types import AddressRule, split_host_port
 from steward.ports import PortError, Retryable
@@ -34,7 +34,7 @@ class PassedRequests:
         self._known: tuple[frozenset[str], float] = (frozenset(), 0.0)
         self._now = 0
         self.doors: Mapping[str, ASGIApp] = {}
-        """The applications, by the names of their doors (`api.follow`)."""
+        """The applications, by the names of their doors (`head.follow`)."""
 
     async def admit(self, place: PeerAddress) -> None:
         """Raise ArrivalRefused if the address is not that of a head's host."""

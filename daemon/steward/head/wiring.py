@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 
 from steward import __version__
 from steward.adapters.clock import SystemClock, steady_now
@@ -33,7 +34,6 @@ from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
 from steward.api.auth import Gatekeeper
-from steward.api.follow import HTTP, USERS, Passing
 from steward.api.late import LateEndpoint
 from steward.api.metrics import Metrics
 from steward.api.operations import handlers
@@ -45,6 +45,7 @@ from steward.checks.known import limits_of
 from steward.head import choose
 from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
+from steward.head.follow import HTTP, USERS, Passing
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.passed import PassedRequests
@@ -172,9 +173,10 @@ def build_head(settings: Settings, file: Path) -> Head:
     )
     gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk, file, shared)
-    passing = _passing(base, shared, sealer)
-    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings), passing)
-    users = _users(base, source, gatekeeper, passing)
+    passing = _passing(shared, sealer)
+    at_http, at_users = (passing.at(door) if passing is not None else None for door in (HTTP, USERS))
+    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings), at_http)
+    users = _users(base, source, gatekeeper, at_users)
     passed.doors = {HTTP: app, USERS: users}
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk, shared=shared)
 
@@ -204,7 +206,7 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
     return Shared(leading=leading, following=following, beside=beside)
 
 
-def _passing(base: _Base, shared: Shared | None, sealer: Sealer) -> Passing | None:
+def _passing(shared: Shared | None, sealer: Sealer) -> Passing | None:
     """Return what a follower needs to pass requests on; None for a head alone."""
     if shared is None:
         return None
@@ -227,10 +229,10 @@ def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
     )
 
 
-def _users(base: _Base, source: Source, gatekeeper: Gatekeeper, passing: Passing | None) -> Starlette:
+def _users(base: _Base, source: Source, gatekeeper: Gatekeeper, passes_on: Middleware | None) -> Starlette:
     privacy = Privacy(base.config.config, base.clock.now)
     pages = UserPages(source, gatekeeper, privacy.hides_jobs, call_limits(base.settings.api, base.clock.now))
-    return build_users(pages, choose.host_names(base.settings), passing)
+    return build_users(pages, choose.host_names(base.settings), passes_on)
 
 
 def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:

@@ -99,7 +99,9 @@ def test_no_word_of_a_follower_brings_an_agent_to_another_head_than_its_own_nor_
 ) -> None:
     ours = order("a")
     ours.follows("a", 10.0, FollowerGreeting(leader=leader, again_s=0.0))
-    assert ours.next(10.0) == ("a", pytest.approx(FIRST_BACKOFF_S))
+    head, wait_s = ours.next(10.0)
+    assert head == "a"
+    assert wait_s == pytest.approx(FIRST_BACKOFF_S)
 
 
 def test_the_longest_wait_is_bounded() -> None:

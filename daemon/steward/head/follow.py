@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote
 
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -65,6 +66,10 @@ class Passing:
     open: Callable[[str], Awaitable[Channel]]
     own: Collection[str] = ()
     wait_s: float = WAIT_S
+
+    def at(self, door: str) -> Middleware:
+        """Return the middleware for the pages behind a door."""
+        return Middleware(PassesOn, door=door, passing=self)
 
 
 class PassesOn:

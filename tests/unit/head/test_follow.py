@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from steward.adapters.wire.handshake import Hello
 from steward.adapters.wire.passing import MAX_BODY, HeadWay
-from steward.api.follow import HTTP
 from steward.client import HeadError, Unreachable
+from steward.head.follow import HTTP
 from steward.model.access import FOLLOWS_HEADER, payload
 from steward.model.events import Event
 from steward.model.leadership import Leadership
@@ -178,7 +178,7 @@ def test_large_bodies_come_whole_and_those_over_the_limit_are_refused_without_th
         await answer(scope, receive, send)  # type: ignore[arg-type]
 
     app = heads.first.doors[HTTP]
-    heads.first.doors[HTTP] = large  # type: ignore[assignment]
+    heads.first.doors[HTTP] = large
     try:
         answer = requests.post(f"{heads.other.url}/x", data=b"b" * MAX_BODY, timeout=FACT_S)
         assert answer.content == bytes(range(256)) * 20_000
@@ -251,7 +251,7 @@ def stuck(heads: TwoHeads, asked: threading.Event) -> None:
         asked.set()
         await asyncio.sleep(FACT_S)
 
-    heads.first.doors[HTTP] = app  # type: ignore[assignment]
+    heads.first.doors[HTTP] = app
 
 
 def test_a_read_is_asked_again_at_the_next_leader_and_a_change_is_not() -> None:
