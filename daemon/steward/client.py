@@ -5,14 +5,15 @@ import json
 import selectors
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from steward.model.access import STANDSTILL_HEADER, for_cluster, payload
+from steward.model.access import FOLLOWS_HEADER, STANDSTILL_HEADER, for_cluster, payload
 from steward.model.events import LEVELS as LEVELS
 from steward.model.events import EventFilter as EventFilter
 from steward.model.port_error import PortError
@@ -29,6 +30,7 @@ _EXAMINE_S = 120.0
 _SILENT_S = 3.0
 """After this time the caller is told that no answer has come yet."""
 _FOLLOW_S = 20
+_READS = ("Describe", "List")
 
 
 class HeadError(Exception):
@@ -50,8 +52,13 @@ class NotThere(HeadError):
 class Unreachable(HeadError):
     """A head that does not answer, is not ready or is too busy (503). The same call may work later.
 
-    The text says which address was tried and what to do.
+    The text says which address was tried and what to do. `is_unheard`: no head can have carried the call out.
+    `silent_at` is the address at which no head answers; empty if there is one.
     """
+
+    def __init__(self, text: str, *, is_unheard: bool = False, silent_at: str = "") -> None:
+        super().__init__(text)
+        self.is_unheard, self.silent_at = is_unheard, silent_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +73,37 @@ class Ears:
     silence: Callable[[str], None] = lambda text: None
 
 
+class _Proof(Enum):
+    """Whether a call names its caller by MUNGE."""
+
+    NONE = "none"
+    IF_POSSIBLE = "if possible"
+    NEEDED = "needed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A call, before it is known which head gets it. `is_safe`: it does no harm if two heads get it."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    target: str = ""
+    proof: _Proof = _Proof.NONE
+    is_safe: bool = True
+    read_s: float = _READ_S
+    wait_s: float = 0.0
+
+
 class Client:
-    """A client without state.
+    """A client of the cluster's heads, of which it remembers only which one answered last.
+
+    `url` may name several heads, separated by commas: the next one is asked where one does not answer.
 
     `prove` makes a MUNGE credential over a payload; changes, operations and, on login hosts, all pages need it. `ca`:
     PEM file that certifies the head (empty: well-known authorities). `cluster`: the only cluster whose head accepts the
-    proofs (empty: not known). `patience` multiplies the time limits of answers.
+    proofs (empty: not known). `patience` multiplies the time limits of answers. `hint` returns what else to
+    do where no head answers.
     """
 
     def __init__(
@@ -83,23 +115,30 @@ class Client:
         cluster: str = "",
         ears: Ears = Ears(),
         patience: float = 1.0,
+        hint: Callable[[], str] = str,
     ) -> None:
+        self._hint = hint
         self._ears, self._patience = ears, patience
-        self._url, self._prove, self._cluster, self._ca = url.rstrip("/"), prove, cluster, ca
+        self._urls = tuple(one.strip().rstrip("/") for one in url.split(","))
+        self._prove, self._cluster, self._ca = prove, cluster, ca
 
     def object(self, path: str, *, read_s: float = _READ_S, is_proved: bool = False) -> Json:
         """Return the JSON object at `path`. `is_proved`: name the caller to the head, if MUNGE can prove it."""
-        answer = self._ask("GET", path, b"", self._proof_header(unquote(path)) if is_proved else {}, read_s)
+        proof = _Proof.IF_POSSIBLE if is_proved else _Proof.NONE
+        answer = self._ask(_Call(method="GET", path=path, proof=proof, read_s=read_s))
         if not isinstance(answer, dict):
-            raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
+            raise self._is_no(path, "an object")
         return answer
 
     def array(self, path: str, *, read_s: float = _READ_S, wait_s: float = 0.0) -> list[Json]:
         """Return the JSON list at `path`; the head may delay its answer by up to `wait_s`."""
-        answer = self._ask("GET", path, b"", {}, read_s, wait_s)
+        answer = self._ask(_Call(method="GET", path=path, read_s=read_s, wait_s=wait_s))
         if not isinstance(answer, list):
-            raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
+            raise self._is_no(path, "a list")
         return answer
+
+    def _is_no(self, path: str, wanted: str) -> HeadError:
+        return HeadError(f"{self._urls[0]}{path} answered with something other than {wanted}: is it a Steward head?")
 
     def job_history(self, job: int | str) -> list[Json]:
         """Return every run of a job, or of a task of an array (`12_3`), oldest first."""
@@ -184,6 +223,10 @@ class Client:
         """Stop all actions of the head until `resume_actions`."""
         return self._post("/v1/pause", {"why": why})
 
+    def hand_over(self) -> Json:
+        """Let another head lead."""
+        return self._post("/v1/head/handover", {})
+
     def resume_actions(self) -> Json:
         """Let the head act again, and reset tripped breakers."""
         return self._post("/v1/resume-actions", {})
@@ -221,75 +264,107 @@ class Client:
 
     def operate(self, operation: str, members: Json) -> Json:
         """Call one operation of the AWS endpoint, such as DescribeCluster. Raises OperationError if it is refused."""
-        target, body = f"SageMaker.{operation}", json.dumps(members).encode()
-        path = urlsplit(self._url + "/").path
-        proof = self._proof(payload("POST", path, body, target))
-        headers = {"Authorization": proof, "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
-        answer = self._ask("POST", "/", body, headers, _WORK_S)
-        return answer if isinstance(answer, dict) else {}
+        is_safe = operation.startswith(_READS) or "ClientToken" in members
+        return self._change("/", members, target=f"SageMaker.{operation}", is_safe=is_safe)
 
     def _post(self, path: str, document: Json) -> Json:
+        return self._change(path, document)
+
+    def _change(self, path: str, document: Json, *, target: str = "", is_safe: bool = False) -> Json:
         body = json.dumps(document).encode()
-        proof = self._proof(payload("POST", urlsplit(self._url + path).path, body))
-        answer = self._ask("POST", path, body, {"Authorization": proof}, _WORK_S)
+        call = _Call(method="POST", path=path, body=body, target=target, is_safe=is_safe, read_s=_WORK_S)
+        answer = self._ask(replace(call, proof=_Proof.NEEDED))
         return answer if isinstance(answer, dict) else {}
 
-    def _proof_header(self, path: str) -> dict[str, str]:
-        """Return the header that proves the caller's identity; empty if MUNGE cannot prove it."""
+    def _headers(self, url: str, call: _Call) -> dict[str, str]:
+        """Return the headers of a call. Raises as `_proof` does."""
+        # Each head gets a proof of its own: the proof may have been used at the one that was asked before.
+        path = unquote(urlsplit(url + call.path).path)
+        amz = {"X-Amz-Target": call.target, "Content-Type": "application/x-amz-json-1.1"} if call.target else {}
+        if call.proof is _Proof.NONE:
+            return amz
         try:
-            return {"Authorization": self._proof(payload("GET", urlsplit(self._url + path).path, b""))}
+            return {"Authorization": self._proof(payload(call.method, path, call.body, call.target)), **amz}
         except (HeadError, PortError):
-            return {}
+            if call.proof is _Proof.NEEDED:
+                raise
+            return amz
 
     def _proof(self, carries: bytes) -> str:
         if self._prove is None:
             raise HeadError("no MUNGE on this machine: run this where munged runs, as root or SlurmUser")
         return f"MUNGE {self._prove(for_cluster(carries, self._cluster))}"
 
-    def _ask(
-        self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float, wait_s: float = 0.0
-    ) -> Any:
-        """Return the answer to one request, sent on its own connection and through no proxy.
+    def _ask(self, call: _Call) -> Any:
+        """Return the answer of the first head that gives one, beginning with the one that answered last."""
+        failed: list[Unreachable] = []
+        for url in self._urls:
+            try:
+                return self._ask_at(url, call)
+            except Unreachable as error:
+                failed.append(error)
+                if not (call.is_safe or error.is_unheard):
+                    break
+        if len(failed) == 1:
+            raise failed[0]
+        raise self._in_one(failed) from failed[-1]
+
+    def _ask_at(self, url: str, call: _Call) -> Any:
+        """Return a head's answer to one request, sent on its own connection and through no proxy.
 
         The head may delay its answer by up to `wait_s`. A GET that is refused without proof (401) is sent again.
         """
+        headers, is_sent = self._headers(url, call), False
         try:
-            with closing(self._connection()) as connection:
+            with closing(self._connection(url)) as connection:
                 connection.connect()
-                connection.sock.settimeout(read_s * self._patience + wait_s)
-                connection.request(
-                    method, urlsplit(self._url + path)._replace(scheme="", netloc="").geturl(), body or None, headers
-                )
-                self._await_answer(connection.sock, read_s, wait_s)
+                connection.sock.settimeout(call.read_s * self._patience + call.wait_s)
+                is_sent = True
+                where = urlsplit(url + call.path)._replace(scheme="", netloc="").geturl()
+                connection.request(call.method, where, call.body or None, headers)
+                self._await_answer(connection.sock, url, call)
                 answer = connection.getresponse()
-                status, content, standstill = answer.status, answer.read(), answer.headers.get(STANDSTILL_HEADER, "")
+                status, content, about = answer.status, answer.read(), answer.headers
         except TimeoutError as error:
-            raise Unreachable(f"the head at {self._url} does not answer in time: {_FROZEN}") from error
+            text = f"the head at {url} does not answer in time: {_FROZEN}"
+            raise Unreachable(text, is_unheard=not is_sent) from error
         except ssl.SSLError as error:
-            text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({cause(error)})"
-            raise Unreachable(text) from error
+            text = f"the certificate of {url} is not trusted here: {_CERTIFICATE} ({cause(error)})"
+            raise Unreachable(text, is_unheard=not is_sent) from error
         except ValueError as error:
-            raise HeadError(
-                f"{self._url} is not a head's address: write http://HOST:PORT (--url or STEWARD_URL)"
-            ) from error
+            raise HeadError(f"{url} is not a head's address: write http://HOST:PORT (--url or STEWARD_URL)") from error
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
-        if status == HTTPStatus.UNAUTHORIZED and method == "GET" and not headers:
-            proof = self._proof(payload("GET", urlsplit(self._url + path).path, b""))
-            return self._ask(method, path, body, {"Authorization": proof}, read_s, wait_s)
-        found = _read(status, content, self._url + path)
-        return self._with_standstill(standstill, found) if standstill and method == "GET" else found
+            raise self._no_answer(url, is_unheard=not is_sent) from error
+        if status == HTTPStatus.UNAUTHORIZED and call.proof is not _Proof.NEEDED and not headers:
+            return self._ask_at(url, replace(call, proof=_Proof.NEEDED))
+        standstill, follows = about.get(STANDSTILL_HEADER, ""), FOLLOWS_HEADER in about
+        if not follows:
+            self._urls = (url, *(other for other in self._urls if other != url))
+        found = _read(status, content, url + call.path, is_unheard=follows)
+        return self._with_standstill(standstill, found) if standstill and call.method == "GET" else found
 
-    def _await_answer(self, sock: socket.socket, read_s: float, wait_s: float) -> None:
+    def _in_one(self, failed: Sequence[Unreachable]) -> Unreachable:
+        """Return one error for those of all heads that were asked."""
+        is_unheard = all(one.is_unheard for one in failed)
+        if all(one.silent_at for one in failed):
+            return self._no_answer(" or ".join(one.silent_at for one in failed), is_unheard=is_unheard)
+        return Unreachable("; ".join(dict.fromkeys(map(str, failed))), is_unheard=is_unheard)
+
+    def _no_answer(self, where: str, *, is_unheard: bool) -> Unreachable:
+        hint = self._hint()
+        text = f"no head answers at {where}: {_REMEDY}{f', {hint}' if hint else ''}"
+        return Unreachable(text, is_unheard=is_unheard, silent_at=where)
+
+    def _await_answer(self, sock: socket.socket, url: str, call: _Call) -> None:
         """Wait for the answer; report once if it is late. Raises TimeoutError if none comes."""
-        first_s = min(_SILENT_S, read_s) * self._patience + wait_s
-        left_s = read_s * self._patience + wait_s - first_s
+        first_s = min(_SILENT_S, call.read_s) * self._patience + call.wait_s
+        left_s = call.read_s * self._patience + call.wait_s - first_s
         with selectors.DefaultSelector() as selector:
             selector.register(sock, selectors.EVENT_READ)
             if selector.select(first_s):
                 return
             self._ears.silence(
-                f"the head at {self._url} has not answered for {first_s:.0f} s; waiting {left_s:.0f} s more. If none "
+                f"the head at {url} has not answered for {first_s:.0f} s; waiting {left_s:.0f} s more. If none "
                 f"comes: {_FROZEN}"
             )
             if not selector.select(left_s):
@@ -309,14 +384,14 @@ class Client:
         self._ears.standstill(said)
         return {**found, "standstill": said} if isinstance(found, dict) else found
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, url: str) -> http.client.HTTPConnection:
         """Return a connection, not yet opened. Raises ValueError for a bad URL, OSError for a bad certificate file."""
-        where = urlsplit(self._url)
+        where = urlsplit(url)
         if where.scheme == "https":
             trusted = ssl.create_default_context(cafile=self._ca or None)
             return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=_CONNECT_S, context=trusted)
         if where.scheme != "http" or not where.hostname:
-            raise ValueError(f"{self._url} is not a URL of HTTP")
+            raise ValueError(f"{url} is not a URL of HTTP")
         return http.client.HTTPConnection(where.hostname, where.port, timeout=_CONNECT_S)
 
 
@@ -327,7 +402,7 @@ _REMEDY = "is stewardd running (`systemctl status stewardd`)? Use --url or STEWA
 _CERTIFICATE = "name the head as the certificate does (--url or STEWARD_URL), or set api.tls_ca"
 
 
-def _read(status: int, content: bytes, url: str) -> Any:
+def _read(status: int, content: bytes, url: str, *, is_unheard: bool = False) -> Any:
     is_good = status < HTTPStatus.BAD_REQUEST
     if is_good and not content:
         return {}
@@ -343,7 +418,7 @@ def _read(status: int, content: bytes, url: str) -> Any:
     said = document if isinstance(document, dict) else {}
     message = str(said.get("message") or said.get("Message") or "")
     if is_not_now:
-        raise Unreachable(str(said.get("error") or message or f"{url} answered {status}"))
+        raise Unreachable(str(said.get("error") or message or f"{url} answered {status}"), is_unheard=is_unheard)
     if "__type" in said:
         raise OperationError(str(said["__type"]), message)
     kind = NotThere if status == HTTPStatus.NOT_FOUND else HeadError

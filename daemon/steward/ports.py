@@ -1,7 +1,8 @@
 """The interfaces to the outside world, as Protocols. Adapters implement them, workflows call them, tests fake them.
 
-Errors: `Retryable` (try again later; nothing is known to have happened), `Permanent` (will not work as asked) and
-`Stale` (the object has changed: read it again before acting). An adapter raises no other error on purpose.
+Errors: `Retryable` (try again later; nothing is known to have happened), `Permanent` (will not work as asked),
+`Stale` (the object has changed: read it again before acting) and `Deposed` (another head leads). An adapter raises no
+other error on purpose.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from steward.model.fit import Fit, Question
+from steward.model.port_error import Deposed as Deposed
 from steward.model.port_error import Permanent as Permanent
 from steward.model.port_error import PortError as PortError
 from steward.model.port_error import Retryable as Retryable
@@ -29,6 +31,7 @@ if TYPE_CHECKING:  # spare an agent, which only needs the errors, these imports
     from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
     from steward.model.instance import Instance, Slot
     from steward.model.job import Job
+    from steward.model.leadership import FollowerWord, LeaderWord, Lease
     from steward.model.ledger import Run
     from steward.model.mark import Mark
     from steward.model.memory import Memory
@@ -250,7 +253,10 @@ class LedgerQuery:
 
 
 class StorePort(Protocol):
-    """Memory, journal and events; every method is one transaction. Raises Retryable if the store is locked or full."""
+    """Memory, journal and events; every method is one transaction. Raises Retryable if the store is locked or full.
+
+    In a shared database, each write is made only while this head holds the lease, and raises Deposed otherwise.
+    """
 
     def load(self) -> Memory:
         """Return the memory of the last commit; intents without outcome are left out of `asked`, to be asked again."""
@@ -285,6 +291,28 @@ class StorePort(Protocol):
 
     def first_use(self, key: str, until: float) -> bool:
         """Take `key` until that time (Unix s), for all heads. Return whether the key was free."""
+
+
+class LeasePort(Protocol):
+    """The lease of the head that leads, for all heads of a cluster. Raises Retryable while it cannot be reached."""
+
+    def read(self) -> Lease:
+        """Return the lease as it is now."""
+
+    def take(self, seen: Lease, leader: str, word: LeaderWord) -> Lease | None:
+        """Take the lease for `leader`, with a larger epoch, if it is still as `seen`; return None if it is not."""
+
+    def renew(self, word: LeaderWord) -> Lease:
+        """Renew the lease that was taken here. Raises Deposed if another head has taken it."""
+
+    def release(self) -> None:
+        """Let another head take the lease at once; nothing if it was not taken here, or is lost."""
+
+    def followers(self) -> Mapping[str, FollowerWord]:
+        """Return what each head said last while it followed, by its name."""
+
+    def tell(self, follower: str, word: FollowerWord) -> None:
+        """Write what a follower says of itself."""
 
 
 class MessengerPort(Protocol):

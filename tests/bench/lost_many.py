@@ -145,7 +145,7 @@ def bring_up(
     say("slurmds are up")
     doomed = stack.enter_context(ExitStack())
     for nodes, holder in ((lost, doomed), (sound, stack)):
-        holder.enter_context(crowd([(node, _LOOPBACK) for node in nodes], listen, str(layout.munge_socket)))
+        holder.enter_context(crowd([(node, _LOOPBACK) for node in nodes], listen, munged=str(layout.munge_socket)))
     many = {*lost, *sound}
 
     def unconnected() -> list[str]:

@@ -64,7 +64,15 @@ SAMPLES: dict[str, Any] = {
         "version": "1",
         "opted": [OPTED],
     },
-    "terms": {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 1.0, "defaults": [], "warning": "off"},
+    "terms": {
+        "t": "welcome",
+        "interval": 1.0,
+        "late_after": 3.0,
+        "now": 1.0,
+        "defaults": [],
+        "warning": "off",
+        "epoch": 7,
+    },
     "ask": {
         "t": "ask",
         "id": "n1-1",
@@ -124,6 +132,18 @@ SAMPLES: dict[str, Any] = {
     "stacks": {"t": "stacks", "job": 7, "uid": 1000, "name": "hang-7", "signal": "USR1"},
     "bundle": {"t": "bundle", "name": "hang-7", "offset": 0, "text": "one\n", "last": True},
     **ELASTIC_FRAMES,
+    "follower_greeting": {"t": "following", "leader": "head1:6861", "again_s": 0.5},
+    "passed_request": {
+        "t": "passed_request",
+        "door": "http",
+        "method": "GET",
+        "path": "/v1/status",
+        "query": "wait_s=5",
+        "headers": ["host: head2"],
+        "client": "127.0.0.1",
+    },
+    "passed_answer": {"t": "passed_answer", "status": 200, "headers": ["content-type: application/json"]},
+    "body": {"t": "body", "data": "e30=", "is_last": True},
     "defaults": {"defaults": [{"partition": "gpu", "account": "", "qos": "", "mode": MODE}]},
 }
 """One good value for each reader, by its name without `_of`."""

@@ -17,7 +17,7 @@ from steward.model.observed import Observed
 from steward.model.partition import Partition
 from steward.model.plan import Plan
 from steward.policy.plan import Plans
-from steward.ports import Retryable, StorePort
+from steward.ports import Deposed, Retryable, StorePort, Unsent
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
@@ -111,6 +111,8 @@ class Bench:
     told: object = None
     """By agents, up to now."""
     deaths: int = 0
+    epoch: int = 1
+    """Of the head that leads."""
     is_up: bool = True
     longest_s: float = LONGEST_S
     """Made longer where nothing happens for hours: then it is the time from turn to turn."""
@@ -171,11 +173,15 @@ class Bench:
         self.turns += 1
         if not self.is_up and not self._starts():
             return 1.0
+        cycle, slow, epoch = self.cycle, self.slow, self.epoch
         try:
-            wait = self.cycle.turn()
-            self.slow.run()
+            wait = cycle.turn()
+            slow.run()
         except (Killed, ClockSet):
-            self.restart()
+            if epoch == self.epoch:  # else another head leads already
+                self.restart()
+            return 0.1
+        except Deposed:
             return 0.1
         return 0.1 if self.bell.wait(0.0) is not None else wait
 
@@ -189,6 +195,13 @@ class Bench:
         """kill -9, and a new process after a while."""
         self.deaths += 1
         self.advance(away_s)
+        self.is_up = False
+        self._starts()
+
+    def take_over(self, after_s: float) -> None:
+        """The head that leads is gone, or stands still; another one takes the lead when the lease has run out."""
+        self.advance(after_s)
+        self.epoch += 1
         self.is_up = False
         self._starts()
 
@@ -219,8 +232,28 @@ class Bench:
     def start(self) -> None:
         self.bell, self.slow, self.plans = Bell(), Later(), Plans()
         self.commands = Commands(self.bell.ring)
-        self.store = StoreWithPoints(inner=self.disk.open(self.world), trouble=self.trouble)
+        self.store = StoreWithPoints(inner=self.disk.open(self.world, self._fence()), trouble=self.trouble)
         self.cycle = self.make_cycle(self._parts(self.broken_store(self.store)))
+
+    def _fence(self) -> Callable[[object], None]:
+        """What the lease's row is to the store of the head that starts now."""
+        mine = self.epoch
+
+        def fence(_connection: object) -> None:
+            if mine != self.epoch:
+                raise Deposed(f"another head leads (epoch {self.epoch})")
+
+        return fence
+
+    def _permit(self) -> Callable[[], None]:
+        """What its lease is to the acts of the head that starts now."""
+        mine = self.epoch
+
+        def permit() -> None:
+            if mine != self.epoch:
+                raise Unsent("this head may not act: its lease ran out")
+
+        return permit
 
     def _parts(self, store: StorePort) -> Parts:
         clock = ClockOfWorld(self.world)
@@ -245,6 +278,7 @@ class Bench:
             ring=self.bell.ring,
             workers=self.slow,
             monotonic=lambda: self.elapsed,
+            permit=self._permit(),
         )
         return Parts(
             observer=observer,
@@ -260,6 +294,7 @@ class Bench:
             want=self.want,
             sweeps=Sweeps(),
             new_events=deque(),
+            permit=self._permit(),
         )
 
     def _accounting(self, slurm: SlurmOfWorld) -> AccountingOfWorld | None:

@@ -102,3 +102,8 @@ def damage_store(bench: Bench) -> None:
     if bench.cycle.latest is None:
         bench.turn()
     bench.disk.damage()
+
+
+def lose_head(bench: Bench, after_s: float) -> None:
+    bench.trouble.bite()
+    bench.take_over(after_s)

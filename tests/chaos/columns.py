@@ -9,6 +9,9 @@ from tests.chaos.trouble import Command, Point
 
 LASTS_S = 25.0
 KILLS = 3
+STOPS, STOPPED_S = 2, 60.0
+TAKES_OVER_S = 4.5
+"""The lease, and a follower's next look at it."""
 
 
 def _nothing(bench: Bench, node: str) -> None:
@@ -70,6 +73,26 @@ def _command_column(name: str, kind: Command) -> Column:
     return Column(name=name, begin=_command(kind), end=_command(Command.FINE))
 
 
+def _stop(point: Point) -> Callable[[Bench, str], None]:
+    def begin(bench: Bench, node: str) -> None:
+        def stand_still() -> None:
+            bench.take_over(TAKES_OVER_S)
+            bench.run(STOPPED_S)
+
+        bench.trouble.kill_at, bench.trouble.kills, bench.trouble.stops = point, STOPS, stand_still
+
+    return begin
+
+
+def stopped(point: Point) -> str:
+    """The name of the column in which the head stands still there."""
+    return f"stewardd stopped for a minute {point.value}, another head leads"
+
+
+def _stop_column(point: Point) -> Column:
+    return Column(name=stopped(point), begin=_stop(point), is_kill=True, lasts_s=0.0)
+
+
 NO_FAULT = Column(name="no fault", begin=_nothing, lasts_s=0.0)
 COLUMNS = (
     *(_kill_column(point) for point in Point),
@@ -124,3 +147,14 @@ COLUMNS = (
     ),
     Column(name="munge down on the head", begin=_munge(True), end=_munge(False)),
 )
+
+TWO_HEADS = (
+    *(_stop_column(point) for point in Point),
+    Column(
+        name="stewardd and its machine gone, another head leads",
+        begin=lambda bench, node: blows.lose_head(bench, TAKES_OVER_S),
+        is_kill=True,
+        lasts_s=0.0,
+    ),
+)
+"""The faults of a head that has a second one beside it."""

@@ -50,7 +50,7 @@ class Disk:
         file.write_bytes(_empty())
         return Disk(file=file, tell=tell)
 
-    def open(self, world: World) -> SqlStore:
+    def open(self, world: World, fence: Callable[[Connection], None] = lambda connection: None) -> SqlStore:
         self.close()
         if self.holder is not None:  # SQLite would say so after two seconds
             raise Retryable("database is locked")
@@ -58,7 +58,7 @@ class Disk:
         mender.look()
         self.engine = open_engine(sqlite_url(self.file))
         self._listen(self.engine)
-        return SqlStore(self.engine, now=lambda: world.now, mender=mender)
+        return SqlStore(self.engine, now=lambda: world.now, mender=mender, fence=fence)
 
     def move(self, folder: Path) -> None:
         """Go on with a copy of the file, in a process that is a copy itself."""

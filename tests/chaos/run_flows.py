@@ -9,7 +9,9 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from tests.builders.want import a_want
 from tests.chaos.bench import Bench
+from tests.chaos.columns import stopped
 from tests.chaos.flow import Flow, Reached
+from tests.chaos.trouble import Point
 from tests.fakes.run_world import BASE, RunWorld
 from tests.property.law import Law
 from tests.property.stories import FEW, QUICK
@@ -145,7 +147,13 @@ RUNS = (
             "grown": _has(4),
         },
         4,
-        other={("settles", CUT): (-4, 4)},
+        other={
+            ("settles", CUT): (-4, 4),
+            # An order of a size waits a few seconds for its answer, not for another head.
+            ("replicas asked for", stopped(Point.BEFORE_ACT)): (-4,),
+            ("settles", stopped(Point.AFTER_WRITE)): (-4,),
+            ("settles", stopped(Point.BEFORE_ACT)): (-4,),
+        },
     ),
     _flow(
         "elastic run gives a node back",

@@ -53,6 +53,8 @@ class Trouble:
     """How many kills are left at `kill_at`."""
     dies: Callable[[], bool] | None = None
     """Asked there, each time, whether it is killed now."""
+    stops: Callable[[], None] | None = None
+    """What goes on while the head is stopped there, in place of a kill; then it is woken."""
     store: str = ""
     """Why no write of the store goes through; for people, the disk itself refuses."""
     bites: int = 0
@@ -68,7 +70,11 @@ class Trouble:
                 return
             self.kills -= 1
             self.bite()
-            raise Killed
+            if self.stops is None:
+                raise Killed
+            self.stops()
+            if point is Point.BEFORE_ACT:
+                raise Killed  # by its timer: it asked for its permit before it was stopped
 
     def refuse_to_tell(self) -> None:
         """A message to an agent needs a credential."""

@@ -53,6 +53,7 @@ ONLY_LOCAL = (
     "test_health_hooks",
     "test_health_machine",
     "test_health_view",
+    "test_two_heads",
 )
 """What the docker bed cannot do, or has a story of its own for."""
 TOLD_ONCE = (

@@ -17,6 +17,7 @@ from steward.client import Client
 from steward.model.desired import Desired
 from steward.model.ids import JobId
 from steward.model.job import Job
+from steward.model.leadership import Heads
 from steward.model.memory import Memory
 from steward.model.observed import AgentDetail
 from steward.model.plan import Plan
@@ -50,6 +51,9 @@ class ApiBench:
     notify: NotifyDesk | None = None
     jobs_now: Mapping[JobId, Job] | PortError = field(default_factory=dict)
     """What Slurm says of jobs since the last cycle; or why it says nothing."""
+    heads: Heads | None = None
+    handed_over: list[str] = field(default_factory=list)
+    """Why this head was told to hand over, each time."""
     url: str = ""
     app: Starlette | None = None
 
@@ -118,6 +122,8 @@ class ApiBench:
             doctor=lambda: self.lines,
             notify=self.notify,
             read_job=self.read_job,
+            heads=lambda: self.heads,
+            hand_over=self.handed_over.append,
         )
 
 

@@ -19,6 +19,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, JobId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job_report import ResumeFacts
+from steward.model.leadership import ALONE, Leadership
 from steward.model.observed import AgentView
 from steward.model.resume_mode import SiteDefault
 from steward.model.setting_types import AddressRule
@@ -55,6 +56,7 @@ class HubBench:
     origins: Origins = field(default_factory=Origins)
     addresses: AddressRule = AddressRule.AUTO
     examine: Examine | None = None
+    leadership: Callable[[], Leadership] = lambda: ALONE
 
     async def listen(self, heartbeat_s: float) -> None:
         self.hub = Hub(
@@ -71,6 +73,7 @@ class HubBench:
             addresses=self.addresses,
             examine=self.examine,
             handshake_s=FACT_S,
+            leadership=self.leadership,
         )
         self.port = await self.hub.start(socket.create_server(("127.0.0.1", 0)))
 

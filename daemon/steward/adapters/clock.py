@@ -7,6 +7,11 @@ SLEWED_S = 10.0
 """A clock that was set back by up to this much goes at half speed until the system's clock has caught up."""
 
 
+def steady_now() -> float:
+    """Return the seconds since the boot, which go on while the machine sleeps and which no command can set."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class SystemClock:
     """The system's clock, which goes slower for a while when it was set back a little, as time servers do.
 

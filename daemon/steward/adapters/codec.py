@@ -20,6 +20,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args
 
 from steward.model import bounds
 from steward.model.port_error import Permanent
+from steward.model.setting_types import WrittenAs
 from steward.model.text import as_in_file, printable, repr_line
 
 T = TypeVar("T")
@@ -378,8 +379,10 @@ def decode(kind: Any, stored: Any, where: str = "") -> Any:
 @cache
 def codec(kind: Any) -> Shape:
     """Return the shape in which values of a type are kept. Raises TypeError for an unsupported type."""
-    kind, _ = _marks(kind)
+    kind, marks = _marks(kind)
     origin, args = get_origin(kind), get_args(kind)
+    if WrittenAs in marks:
+        return _as_written(marks[WrittenAs], codec(kind))
     if kind in (str, int, bool):
         return Shape(_same, lambda stored, key: _typed(kind, stored, key))
     if kind is float:
@@ -400,8 +403,20 @@ def codec(kind: Any) -> Shape:
     raise TypeError(f"{kind!r} cannot be kept")
 
 
+def _as_written(written: WrittenAs, shape: Shape) -> Shape:
+    """Return the shape of a value that a settings file may write in more than one way."""
+
+    def read(stored: Any, key: str) -> Any:
+        try:
+            return written.read(stored)
+        except ValueError as error:
+            raise ValueError(f"{key} = {as_in_file(stored)}: {error}") from None
+
+    return Shape(shape.write, read)
+
+
 def _kept_record(kind: Any) -> Shape:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     fields = [(field.name, *codec(hints[field.name])) for field in dataclasses.fields(kind)]
 
     def read(stored: Any, key: str) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from steward.adapters.process import Failed, run
 from steward.model.text import cause
@@ -92,9 +92,18 @@ def locked(path: Path) -> Iterator[None]:
 T = TypeVar("T")
 
 
+class SharedText(Protocol):
+    """A text that several heads share. `write` raises Deposed if this head does not lead."""
+
+    def read(self) -> str | None:
+        """Return the text; None if none was written yet."""
+
+    def write(self, text: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFile(Generic[T]):
-    """The state of `owner`, in one file.
+    """The state of `owner`, in one file, or in the text that the heads share in its place.
 
     Messages call its owner so. Writers hold `locked()`; readers need no lock, since the file is always whole. A
     file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), raises Retryable; the
@@ -107,6 +116,7 @@ class StateFile(Generic[T]):
     empty: Callable[[], T]
     of_json: Callable[[Any], T]
     to_json: Callable[[T], object]
+    shared: SharedText | None = None
 
     @contextmanager
     def locked(self) -> Iterator[T]:
@@ -121,20 +131,30 @@ class StateFile(Generic[T]):
             ) from error
 
     def load(self) -> T:
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        text = self._text()
+        if text is None:
             return self.empty()
-        except OSError as error:
-            raise Retryable(f"{self.owner}: {self.path}: {cause(error)}") from error
         try:
             return self.of_json(json.loads(text))
         except (ValueError, TypeError, KeyError) as error:
             raise Retryable(f"{self.owner}: {self.path} is damaged ({error}); {self.remedy}") from error
 
+    def _text(self) -> str | None:
+        if self.shared is not None:
+            return self.shared.read()
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Retryable(f"{self.owner}: {self.path}: {cause(error)}") from error
+
     def save(self, state: T) -> None:
         """Save the state; it is on disk when this returns."""
-        write_json(self.path, self.to_json(state), sync=True)
+        if self.shared is not None:
+            self.shared.write(json.dumps(self.to_json(state), separators=(",", ":")))
+        else:
+            write_json(self.path, self.to_json(state), sync=True)
 
 
 _REMOVE_S = 20.0

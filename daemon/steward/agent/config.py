@@ -37,9 +37,9 @@ class AgentConfig:
     checks: Limits = field(default_factory=Limits)
 
     @property
-    def head_address(self) -> tuple[str, int]:
-        """Return the host and port of `agent.head`, an IPv6 address without its brackets."""
-        return split_host_port(self.agent.head)
+    def heads(self) -> tuple[tuple[str, int], ...]:
+        """Return the hosts and ports of `agent.head`, IPv6 addresses without their brackets."""
+        return tuple(map(split_host_port, self.agent.head))
 
     def for_node(self, node: str) -> "AgentConfig":
         """Return one node's settings: its name in place of `%n` in the paths of `[agent]`, and its own numbers."""

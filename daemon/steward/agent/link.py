@@ -1,30 +1,29 @@
-"""The one connection to the head: opened, kept alive by heartbeats, watched, and opened again."""
+"""The one connection to the head that leads: opened, kept alive by heartbeats, watched, and opened again."""
 
 import asyncio
 import contextlib
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed, why_unsendable
 from steward.adapters.wire.handshake import Terms, seconds_to_next_beat
+from steward.adapters.wire.head_messages import HeadFollows
+from steward.agent.head_order import STEADY_S, HeadOrder
 from steward.agent.tasks import run_together
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
-FIRST_BACKOFF_S = 0.1
-LAST_BACKOFF_S = 5.0
-STEADY_S = 5.0
 MAX_QUEUED = 1024
 UNASKED_S = 3.0
 """How long the head may be silent before a heartbeat asks for an answer."""
 SAY_EVERY = 100
 
 Connect = Callable[[], Awaitable[tuple[Channel, Terms]]]
-"""Connect and shake hands. Raises PortError."""
+"""Connect to one head and shake hands. Raises PortError."""
 
 
 class Listener(Protocol):
@@ -78,10 +77,21 @@ class HeadLink:
     """The agent's connection to the head. `post` never blocks; the agent's parts read `away_since` and `skew_s`."""
 
     def __init__(
-        self, connect: Connect, *, clock: Clock, rng: random.Random, last_word: Callable[[], float] = lambda: ALONE
+        self,
+        heads: Mapping[str, Connect],
+        *,
+        clock: Clock,
+        rng: random.Random,
+        last_word: Callable[[], float] = lambda: ALONE,
     ) -> None:
-        """Take `last_word`, which returns within a second what ends with the agent: ALONE, WITH_HOST or WITH_ALL."""
-        self._connect, self._last_word = connect, last_word
+        """Take the way to each head, by its address in the settings.
+
+        `last_word` returns within a second what ends with the agent: ALONE, WITH_HOST or WITH_ALL.
+        """
+        self._heads, self._last_word = heads, last_word
+        self._order = HeadOrder(heads, rng.random)
+        self._epoch = 0
+        """The highest epoch of the heads that led; 0 if this agent knows of none."""
         self._changed = asyncio.Event()
         self._clock = clock
         self._rng = rng
@@ -115,22 +125,34 @@ class HeadLink:
             log.warning("head does not keep up: queue full")
 
     async def run(self, listener: Listener) -> None:
-        """Keep a connection to the head until cancelled; after every fault try again, with a growing, jittered wait."""
-        tries = 0
+        """Keep a connection to the head that leads, until cancelled.
+
+        After every fault try again, with a growing, jittered wait for each head.
+        """
+        tries, now = 0, asyncio.get_running_loop().time
         while True:
-            began = self._clock.now()
+            head, wait_s = self._order.next(now())
+            await asyncio.sleep(wait_s)
+            began = now()
             try:
-                await self._once(listener)
+                await self._once(listener, head)
+            except HeadFollows as error:
+                log.debug("head follows head=%s leader=%s", head, error.word.leader)
+                self._order.follows(head, now(), error.word)
+                continue
             except PortError as error:
                 level = logging.WARNING if tries % SAY_EVERY == 0 else logging.DEBUG
                 log.log(level, "head away why=%r try=%d", str(error), tries + 1)
-            tries = 0 if self._clock.now() - began > STEADY_S else tries + 1
-            await asyncio.sleep(backoff_s(tries, self._rng.random()))
+            lasted_s = now() - began
+            tries = 0 if lasted_s > STEADY_S else tries + 1
+            self._order.ended(head, now(), lasted_s=lasted_s)
 
-    async def _once(self, listener: Listener) -> None:
+    async def _once(self, listener: Listener, head: str) -> None:
         self._outbox = asyncio.Queue(MAX_QUEUED)  # before the hello: frames posted after it was built are sent, too
         try:
-            channel, terms = await self._connect()
+            channel, terms = await self._heads[head]()
+            self._check_epoch(channel, terms)
+            log.info("head connected head=%s epoch=%d interval_s=%g", head, terms.epoch, terms.interval_s)
             try:
                 await self._talk(channel, terms, listener, self._outbox)
             finally:
@@ -141,8 +163,14 @@ class HeadLink:
         finally:
             self._outbox = None
 
+    def _check_epoch(self, channel: Channel, terms: Terms) -> None:
+        """Raise Gone for a head that another one has replaced: its orders must not be carried out any more."""
+        if terms.epoch and terms.epoch < self._epoch:
+            channel.close()
+            raise Gone(f"this head leads by epoch {terms.epoch}, but another one led by {self._epoch} since")
+        self._epoch = max(terms.epoch, self._epoch)
+
     async def _talk(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
-        log.info("head connected interval_s=%g", terms.interval_s)
         self.warning = terms.warning
         for frame in listener.greetings():
             self.post(frame)
@@ -208,9 +236,3 @@ class HeadLink:
         here = self._clock.now()
         if 0 <= here - echo < 1.0:  # a slow round trip says little about the clocks
             self.skew_s = now - (echo + here) / 2
-
-
-def backoff_s(tries: int, chance: float) -> float:
-    """Return the wait before the next try: 0.1 s doubled each time, at most 5 s, at random in its upper half."""
-    full: float = min(FIRST_BACKOFF_S * 2 ** min(max(tries - 1, 0), 16), LAST_BACKOFF_S)
-    return full * (0.5 + chance / 2)

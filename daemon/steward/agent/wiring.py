@@ -24,8 +24,9 @@ from steward.adapters.node.step_walk import StepWalk
 from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
 from steward.adapters.service import host_ends, notifier
-from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, dial
+from steward.adapters.wire.frames import ALONE, DIAL_TIMEOUT_S, WITH_ALL, WITH_HOST, Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
+from steward.adapters.wire.head_messages import HeadFollows
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.agent.agent import Agent
@@ -52,6 +53,7 @@ from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
+from steward.model.setting_types import split_host_port
 from steward.ports import Clock, MungePort, Permanent, PortError
 
 _MUNGE_THREADS = 4
@@ -61,6 +63,8 @@ _OUTPUT_THREADS = 4
 _FOLDER_THREADS = 4
 _ELASTIC_THREADS = 4
 _PEER_THREADS = 4
+_DIAL_ONE_OF_TWO_S = 2.0
+"""The time limit for a connection where there are two heads: the machine of this one may be gone."""
 
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
@@ -110,8 +114,9 @@ def _link(
     config: AgentConfig, node: NodeName, who: Incarnation, clock: Clock, opted: OptedBook, munge: ToldMunge
 ) -> HeadLink:
     word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=node))
-    connect = _Connect(config, node, who, opted, munge)
-    return HeadLink(connect, clock=clock, rng=random.SystemRandom(), last_word=word)
+    sealer = Sealer(munge, _trusted(config.cluster.slurm_user), Threads(_MUNGE_THREADS))
+    heads = {head: _Connect(config, head, node, who, opted, sealer) for head in config.agent.head}
+    return HeadLink(heads, clock=clock, rng=random.SystemRandom(), last_word=word)
 
 
 def _shims(config: AgentConfig, desk: JobDesk, deep: DeepDesk, senses: Senses) -> ShimSocket:
@@ -181,7 +186,7 @@ def _letting_go(config: AgentConfig, node: NodeName, link: HeadLink, opted: Opte
 
 def _elastic(config: AgentConfig, node: NodeName, link: HeadLink, slurm: SlurmLook, folders: JobFolders) -> Elastic:
     start, path = ElasticStarter(conf_here(config.cluster.slurm_conf)), config.agent.state_dir / f"elastic-{node}.json"
-    way = partial(address_towards, *config.head_address)
+    way = partial(address_towards, config.heads)
     return Elastic(
         node=node,
         address=way,
@@ -235,7 +240,7 @@ def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: HeadLink,
 
 def _setups(config: AgentConfig, node: NodeName, who: Incarnation, link: HeadLink, clock: Clock) -> Setups:
     table = config.agent
-    head, _ = config.head_address
+    head, _ = config.heads[0]
     return Setups(
         table.setup_dir,
         here=Here(node=node, incarnation=who, head=head, config_dir=table.config_dir, log=table.setup_log),
@@ -297,13 +302,14 @@ def _senses(
 
 
 class _Connect:
-    """The link's way to the head: name lookup, TCP, handshake."""
+    """The link's way to one head: name lookup, TCP, handshake."""
 
     def __init__(
-        self, config: AgentConfig, node: NodeName, who: Incarnation, opted: OptedBook, munge: MungePort
+        self, config: AgentConfig, head: str, node: NodeName, who: Incarnation, opted: OptedBook, sealer: Sealer
     ) -> None:
-        self._sealer = Sealer(munge, _trusted(config.cluster.slurm_user), Threads(_MUNGE_THREADS))
-        self._address = config.head_address
+        self._sealer = sealer
+        self._head = head
+        self._within_s = DIAL_TIMEOUT_S if len(config.agent.head) == 1 else _DIAL_ONE_OF_TWO_S
         self._threads = Threads(1)
         self._node = node
         self._who = who
@@ -311,13 +317,16 @@ class _Connect:
         self._socket = config.agent.socket
 
     async def __call__(self) -> tuple[Channel, Terms]:
-        reader, writer = await dial(*self._address, self._threads)
+        reader, writer = await dial(*split_host_port(self._head), self._threads, within_s=self._within_s)
         hello = Hello(node=self._node, incarnation=self._who, version=__version__, opted=self._opted.all())
         try:
             channel, terms = await greet_head(reader, writer, self._sealer, hello)
+        except HeadFollows:
+            writer.transport.abort()
+            raise
         except PortError as error:
             writer.transport.abort()
-            raise type(error)(f"the head at {':'.join(map(str, self._address))}: {error}") from None
+            raise type(error)(f"the head at {self._head}: {error}") from None
         except BaseException:
             writer.transport.abort()
             raise

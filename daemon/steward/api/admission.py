@@ -29,6 +29,8 @@ from steward.model.settings.sections import ApiSettings
 from steward.model.text import printable
 
 _MISDIRECTED = 421
+PASSED = "steward.passed"
+"""The key of an ASGI scope whose request another head has passed to this one (`follow`): no header can set it."""
 
 
 def own_names(*configured: str) -> frozenset[str]:
@@ -55,7 +57,8 @@ class OwnHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else ""
-        if not host or self._is_ours(_without_port(host).lower().rstrip(".")):
+        # The head that a passed request came to has compared its host with that head's own names.
+        if not host or PASSED in scope or self._is_ours(_without_port(host).lower().rstrip(".")):
             await self._app(scope, receive, send)
             return
         name = printable(_without_port(host), 100)

@@ -99,7 +99,7 @@ ROUTES = (
     _read(
         "/v1/status",
         "nodes by state, agents, open cases, those that wait for approval (`cases_waiting`), incidents, breakers, "
-        "instance groups, `paused`, freshness of the picture",
+        "instance groups, `paused`, freshness of the picture, `heads` (null for a head alone)",
         lambda at: status_view(at.source, at.snapshot, at.draft),
     ),
     _read(
@@ -230,6 +230,10 @@ ROUTES = (
         "/v1/pause",
         "no action on nodes until resumed (jobs are still resumed); survives restarts",
         why="a reason, for people",
+    ),
+    _change(
+        "/v1/head/handover",
+        "lets another head lead: `to` names those that could take over now; 409 if there is none",
     ),
     _change("/v1/resume-actions", "acts again; tripped breakers are reset"),
     _read(

@@ -29,7 +29,8 @@ from steward.api.standstill import TellsStandstill
 from steward.api.turns import Examination, News, Turns
 from steward.api.views import approve
 from steward.model.events import Event
-from steward.model.order import Refusal
+from steward.model.leadership import Heads
+from steward.model.order import Refusal, RefusalKind
 from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.commands import ArmCheck, Command, PauseOrder, ResetBreakers, ResumeActions
@@ -83,6 +84,15 @@ class Pages:
     async def pause(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: PauseOrder(who=who, why=said.get("why", "")))
 
+    async def hand_over(self, request: Request) -> Response:
+        """Let another head lead. Raises Refusal if none could take over now."""
+        who, _body = await admit_caller(request, self._gatekeeper)
+        heads = self._source.heads()
+        if heads is None or not heads.successors:
+            raise Refusal(RefusalKind.CONFLICT, _no_successor(heads))
+        self._source.hand_over(f"{who} asked for it")
+        return JsonAnswer({"done": True, "by": who, "to": list(heads.successors)})
+
     async def approve(self, request: Request) -> Response:
         return await self._order(request, approve)
 
@@ -116,10 +126,26 @@ class Pages:
         return JsonAnswer({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
 
 
+def _no_successor(heads: Heads | None) -> str:
+    """Return why no other head could take over now."""
+    if heads is None:
+        return "this head has no other: two heads share a database (docs/operations.md)"
+    why = "; ".join(f"{other.name}: {other.why_not}" for other in heads.others)
+    return f"no other head could take over now: {why or 'none is named in agent.head'}"
+
+
 def build(
-    source: Source, gatekeeper: Gatekeeper, news: News, aws: Endpoint, hosts: Collection[str] = own_names()
+    source: Source,
+    gatekeeper: Gatekeeper,
+    news: News,
+    aws: Endpoint,
+    hosts: Collection[str] = own_names(),
+    passes_on: Middleware | None = None,
 ) -> Starlette:
-    """Return the application: our own pages, and `aws` at `POST /`. `hosts` are the names of this head."""
+    """Return the application: our own pages, and `aws` at `POST /`.
+
+    `hosts` are the names of this head; `passes_on` passes its requests to another head while this one follows.
+    """
     pages = Pages(source, gatekeeper, news)
     reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
@@ -132,7 +158,8 @@ def build(
         *page_routes(source, news, reads, heavy),
         Route("/", aws.serve, methods=["POST"]),
     ]
-    around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=source)]
+    passing = [passes_on] if passes_on is not None else []
+    around = [Middleware(OwnHosts, names=hosts), *passing, Middleware(TellsStandstill, source=source)]
     return Starlette(routes=routes, exception_handlers=ERRORS, middleware=around)
 
 
@@ -156,6 +183,7 @@ def _orders(pages: Pages) -> list[Route]:
     """Return the routes that change something."""
     return [
         Route("/v1/cases/approve", pages.approve, methods=["POST"]),
+        Route("/v1/head/handover", pages.hand_over, methods=["POST"]),
         Route("/v1/pause", pages.pause, methods=["POST"]),
         Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
         Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),

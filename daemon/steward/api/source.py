@@ -10,6 +10,7 @@ from steward.checks.limits import Limits
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
+from steward.model.leadership import Heads
 from steward.model.observed import AgentDetail, Freshness
 from steward.ports import Clock, PortError, Retryable, StorePort
 from steward.workflows.commands import Commands
@@ -60,6 +61,10 @@ class Source:
     Raises PortError if Slurm does not answer.
     """
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
+    heads: Callable[[], Heads | None] = lambda: None
+    """Returns the heads of the cluster; None for a head alone."""
+    hand_over: Callable[[str], None] = lambda why: None
+    """Ends this head's lead, with the reason; another head takes it."""
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot of the last cycle.

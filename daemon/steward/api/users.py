@@ -83,8 +83,9 @@ def _owner(id: JobId, snapshot: Snapshot) -> int | None:
     return mem.uid if mem is not None else None
 
 
-def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
-    """Return the application. Its turns are its own, so that many users cannot delay the pages of the controller."""
+def build_users(pages: UserPages, hosts: Collection[str], passes_on: Middleware | None = None) -> Starlette:
+    """Return the application; `passes_on` as in `server.build`."""
+    # Its turns are its own, so that many users cannot delay the pages of the controller.
     reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
         reads.route("/v1/jobs", pages.jobs),
@@ -99,5 +100,6 @@ def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
         Unproved: prove,
         ApiError: error_handler(429),
     }
-    around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=pages.source)]
+    passing = [passes_on] if passes_on is not None else []
+    around = [Middleware(OwnHosts, names=hosts), *passing, Middleware(TellsStandstill, source=pages.source)]
     return Starlette(routes=routes, exception_handlers=errors, middleware=around)

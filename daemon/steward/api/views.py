@@ -13,6 +13,7 @@ from steward.model.agent_action import Action
 from steward.model.case import Case
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
+from steward.model.leadership import Heads
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.node_names import expand_nodes
@@ -36,6 +37,14 @@ def draft_of(source: Source, snapshot: Snapshot) -> Draft:
     return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
 
 
+def heads_view(heads: Heads | None) -> Json | None:
+    """Return which head leads, and which others could take over; None for a head alone."""
+    if heads is None:
+        return None
+    others = [{**shape(other), "why_not": other.why_not} for other in heads.others]
+    return {**shape(heads), "others": others}
+
+
 def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
     """Return the state of the cluster in brief."""
     seen, memory = snapshot.seen, snapshot.memory
@@ -45,6 +54,7 @@ def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
         "cluster": source.cluster,
         "version": source.version,
         "started": source.started,
+        "heads": heads_view(source.heads()),
         "at": snapshot.at,
         "cycle": snapshot.number,
         "cycle_ms": round(snapshot.phases.total_s * 1e3, 1),

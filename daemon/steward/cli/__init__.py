@@ -105,6 +105,7 @@ class _Steward(LateGroup):
             "node": Late("steward.cli.node:node", "Machines of groups: reboot, replace, delete.", _SHARE),
             "quota": Late("steward.cli.quota:quota", "Quotas of teams.", _SHARE),
             "elastic": Late("steward.cli.elastic:elastic", "Elastic runs: their sizes and growth.", _SHARE),
+            "head": Late("steward.cli.head:head", "Two heads: hand over, move the state.", _SET_UP),
             "init": Late("steward.cli.init:init", "Read Slurm, write a first settings file.", _SET_UP),
             "config": Late("steward.cli.config:config", "Check and show the settings.", _SET_UP),
             "install": Late("steward.cli.install:install", "Install Steward on other hosts by ssh.", _SET_UP),
@@ -121,7 +122,11 @@ class _Steward(LateGroup):
 
 @click.group(cls=_Steward, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-@click.option("--url", default=None, help="Where the head is (else STEWARD_URL, else head.http of the settings).")
+@click.option(
+    "--url",
+    default=None,
+    help="Where the head is, or several URLs with commas (else STEWARD_URL, else as in the settings).",
+)
 @click.option("--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

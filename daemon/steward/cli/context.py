@@ -21,6 +21,7 @@ from steward.adapters.socket_owner import listeners
 from steward.client import Client, Ears, HeadError
 from steward.model.ids import JOB_WORD
 from steward.model.port_error import PortError
+from steward.model.setting_types import head_addresses
 from steward.model.text import cause, harmless, json_text, local_time, printable
 
 P = ParamSpec("P")
@@ -58,6 +59,7 @@ class Context:
     """The context of one call of `steward`."""
 
     url: str
+    """The head's URL; those of several heads are separated by commas."""
     as_json: bool
     munge_socket: str
     ca: str = ""
@@ -65,31 +67,34 @@ class Context:
     """The settings' name for the cluster of the head at `url`; empty if `url` is not from the settings."""
     slurm_user: str = ""
     """The login name of a head on this machine; empty if `url` is not from the settings."""
+    hint: Callable[[], str] = field(default=str, compare=False)
+    """Returns what else to do where no head answers at `url`; empty for nothing."""
 
     printed: set[str] = field(default_factory=set, compare=False)
     """The kinds of remarks already printed beside answers: each is printed once."""
 
     def client(self) -> Client:
         """Return a client that tells before its answer that the head decides nothing; with `--json` on stderr."""
-        self._refuse_stranger()
-        return Client(self.url, self._prove, self.ca, cluster=self.cluster, ears=Ears(self._standstill, self._silence))
+        return self._client(Ears(self._standstill, self._silence))
 
     def quiet_client(self) -> Client:
         """Return a client without such remarks, for a screen that has its own place for them."""
-        self._refuse_stranger()
-        return Client(self.url, self._prove, self.ca, cluster=self.cluster)
+        return self._client(Ears())
 
-    def _refuse_stranger(self) -> None:
-        """Raise HeadError if another ordinary user listens at the head's port on this machine."""
+    def _client(self, ears: Ears) -> Client:
+        for url in self.url.split(","):
+            self._refuse_stranger(url)
+        return Client(self.url, self._prove, self.ca, cluster=self.cluster, ears=ears, hint=self.hint)
+
+    def _refuse_stranger(self, url: str) -> None:
+        """Raise HeadError if another ordinary user listens at the URL's port on this machine."""
         # any user may take the port while no stewardd runs, show what he likes, and get our proofs of identity
         if not self.slurm_user:
             return
-        strangers = listening_at(self.url)
+        strangers = listening_at(url)
         if strangers and strangers.isdisjoint({0, os.geteuid(), *_uid_of(self.slurm_user)}):
             users = ", ".join(map(_login, sorted(strangers)))
-            raise HeadError(
-                f"{self.url} belongs to {users}, and not to stewardd: `ss -ltnp`, `systemctl status stewardd`"
-            )
+            raise HeadError(f"{url} belongs to {users}, and not to stewardd: `ss -ltnp`, `systemctl status stewardd`")
 
     def _standstill(self, said: dict[str, Any]) -> None:
         self._tell("standstill", standstill_line(said), is_error=self.as_json)
@@ -130,6 +135,7 @@ def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
         ca=place.ca,
         cluster="" if elsewhere else place.cluster,
         slurm_user="" if elsewhere else place.slurm_user,
+        hint=str if elsewhere else place.hint,
     )
 
 
@@ -175,12 +181,13 @@ _DEFAULT = "127.0.0.1:6860"
 _AGENT_DEFAULT = "localhost:6861"
 _SLURM_USER = "slurm"
 _ALL_ADDRESSES = ("0.0.0.0", "[::]")
+_LOOPBACK = ("127.", "localhost", "[::1]")
 _REMEDY = "`steward config check` says more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadPlace:
-    """The head's address, from the settings.
+    """The heads' addresses, from the settings.
 
     The defaults are those of the settings. Paths are empty if the file names none.
     """
@@ -192,18 +199,39 @@ class HeadPlace:
     munge_socket: str = ""
     users_http: str = ""
     """The address for login hosts; empty if there is none."""
-    agent_head: str = _AGENT_DEFAULT
+    heads: tuple[str, ...] = (_AGENT_DEFAULT,)
+    """The addresses in `agent.head`."""
     slurm_user: str = _SLURM_USER
 
     @property
     def url(self) -> str:
-        """Return the head's URL; away from the controller the one for login hosts, if there is one."""
-        http = self.http.replace("0.0.0.0:", "127.0.0.1:")
-        controller = self.agent_head.rpartition(":")[0]
-        if self.users_http and not is_here(controller):
+        """Return the heads' URLs, separated by commas; away from the controllers those for login hosts, if there are.
+
+        On a controller the head of this machine comes first; others follow if they listen beyond their own machines.
+        """
+        scheme = "https" if self.has_certificate else "http"
+        return ",".join(f"{scheme}://{where}" for where in self._places())
+
+    def hint(self) -> str:
+        """Return where else a person may ask if the head of this machine does not answer; empty for nowhere."""
+        others = [host for host in self._hosts if not is_here(host)]
+        if not others or len(others) == len(self.heads) or not self.http.startswith(_LOOPBACK):
+            return ""
+        return f"or run this on {' or '.join(others)}, where the other head is"
+
+    def _places(self) -> Iterator[str]:
+        if self.users_http and not any(map(is_here, self._hosts)):
             host, _, port = self.users_http.rpartition(":")
-            http = f"{controller if host in _ALL_ADDRESSES else host}:{port}"
-        return f"{'https' if self.has_certificate else 'http'}://{http}"
+            yield from (f"{name}:{port}" for name in (self._hosts if host in _ALL_ADDRESSES else (host,)))
+            return
+        yield self.http.replace("0.0.0.0:", "127.0.0.1:")
+        host, _, port = self.http.rpartition(":")
+        if len(self.heads) > 1 and host in _ALL_ADDRESSES:
+            yield from (f"{name}:{port}" for name in self._hosts if not is_here(name))
+
+    @property
+    def _hosts(self) -> tuple[str, ...]:
+        return tuple(head.rpartition(":")[0] for head in self.heads)
 
 
 def listening_at(url: str) -> frozenset[int]:
@@ -270,7 +298,7 @@ def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
 
 
 def place_in(tables: dict[str, Any]) -> HeadPlace:
-    """Return the head's address in the tables of a settings file. Raises ValueError for a key that is not text."""
+    """Return the head's address in the tables of a settings file. Raises ValueError for a key of another kind."""
     return HeadPlace(
         http=_text(tables, "head", "http", _DEFAULT),
         has_certificate=bool(_text(tables, "api", "tls_certificate")),
@@ -278,9 +306,17 @@ def place_in(tables: dict[str, Any]) -> HeadPlace:
         cluster=_text(tables, "cluster", "name"),
         munge_socket=_text(tables, "cluster", "munge_socket"),
         users_http=_text(tables, "head", "users_http"),
-        agent_head=_text(tables, "agent", "head", _AGENT_DEFAULT),
+        heads=_heads(tables),
         slurm_user=_text(tables, "cluster", "slurm_user", _SLURM_USER),
     )
+
+
+def _heads(tables: dict[str, Any]) -> tuple[str, ...]:
+    table = tables.get("agent", {})
+    try:
+        return head_addresses(table.get("head", _AGENT_DEFAULT) if isinstance(table, dict) else None)
+    except ValueError as error:
+        raise ValueError(f"agent.head: {error}") from None
 
 
 def _text(tables: dict[str, Any], section: str, key: str, default: str = "") -> str:

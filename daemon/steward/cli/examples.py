@@ -41,6 +41,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "group list": ("steward group list",),
         "group delete": ("steward group delete workers",),
         "group scale": ("steward group scale workers 16 --min 8",),
+        "head handover": ("steward head handover",),
+        "head move-state": ("steward head move-state",),
         "init": ("steward init --print", "steward init --act --login-hosts"),
         "install": ("steward install --hosts n[1-40] --packages packages",),
         "jobs": ("steward jobs", "steward jobs history 4711"),

@@ -31,6 +31,8 @@ def status(context: Context) -> None:
     agents = found["agents"]
     nodes = ", ".join(f"{count} {state}" for state, count in sorted(found["nodes"].items())) or "none"
     line(f"{found['cluster'] or 'cluster'}: Steward {found['version']}, up {ago(found['started'])}", "bold")
+    for text, style in heads_lines(found.get("heads")):
+        line(text, style)
     line(f"nodes     {nodes}")
     line(f"agents    {_agents_text(agents)}")
     line(f"cases     {found['open_cases']} open")
@@ -45,6 +47,22 @@ def status(context: Context) -> None:
     if found["groups"]:
         line("")
         table(_GROUPS, [_group_row(group) for group in found["groups"]], empty="")
+
+
+def heads_lines(heads: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the lines on which head leads, and which other could take over; none for a head alone."""
+    if heads is None:
+        return []
+    lines = [(f"leader    {heads['leader']}, for {ago(heads['since'])}", "")]
+    if heads["trouble"]:
+        lines.append((f"lease     cannot be renewed: {heads['trouble']}", "bold red"))
+    for other in heads["others"]:
+        if other["why_not"]:
+            lines.append((f"follower  {other['name']} could not take over now: {other['why_not']}", "yellow"))
+        else:
+            age = f"its picture is {other['picture_s'] or 0.0:.0f} s old"
+            lines.append((f"follower  {other['name']}, ready to take over; {age}", ""))
+    return lines
 
 
 def _agents_text(agents: dict[str, Any]) -> str:

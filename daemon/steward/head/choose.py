@@ -4,7 +4,7 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from steward.adapters.files import SharedText
 from steward.adapters.keys_file import KeysFile
 from steward.adapters.log_lines import log_to, log_to_stderr
 from steward.adapters.notify import NotifyCommand as CommandMessenger
@@ -20,7 +21,8 @@ from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
 from steward.adapters.slurm.power import PowerSwitch
-from steward.adapters.store.engine import check_url, open_engine, sqlite_url
+from steward.adapters.store.engine import SHARED, check_url, is_file, open_engine, sqlite_url
+from steward.adapters.store.lease import SqlLease
 from steward.adapters.store.mend import Mender
 from steward.adapters.store.sql import SqlStore
 from steward.api.admission import own_names
@@ -37,6 +39,9 @@ from steward.model.settings.providers import StaticProviderSettings as StaticSet
 from steward.model.text import cause
 from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.workflows.notify import NotifyChannel
+
+STATIC_STATE, POWER_STATE = "static.json", "power.json"
+"""The files of providers' states in a head's state_dir, and the names of the texts that heads share in their place."""
 
 # Fleet: the providers of all groups as one.
 
@@ -142,18 +147,25 @@ def _stderr_is_the_journals() -> bool:
     return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
 
 
-def make_providers(settings: Settings, slurm: SlurmPort) -> Fleet | None:
-    """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one."""
+Shared = Callable[[str], SharedText]
+"""Returns the text of this name that heads share, in place of the file with this name in a head's state_dir."""
+
+
+def make_providers(settings: Settings, slurm: SlurmPort, shared: Shared | None = None) -> Fleet | None:
+    """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one.
+
+    Without `shared` each keeps its state in a file.
+    """
     other = settings.capacity.provider
     kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
-    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds)}
+    made = {kind: _provider(kind, settings, slurm, shared) for kind in sorted(kinds)}
     by_group = {group.name: made[group.provider] for group in settings.groups}
     if ProviderKind.STATIC in made:
         by_group[SPARES] = made[ProviderKind.STATIC]
     return Fleet(by_group, made[other] if other is not None else None) if made else None
 
 
-def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
+def _provider(kind: str, settings: Settings, slurm: SlurmPort, shared: Shared | None) -> ProviderPort:
     """Return one provider. Raises Permanent if it is unusable."""
     table = settings.provider
     if kind == ProviderKind.COMMAND and table.command is not None:
@@ -161,10 +173,11 @@ def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
     if kind == ProviderKind.EC2 and table.ec2 is not None:
         return _ec2(table.ec2)
     if kind == ProviderKind.POWER:
-        return _power(settings, slurm)
+        return _power(settings, slurm, shared)
     if kind == ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
-        return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
+        state = settings.head.state_dir / STATIC_STATE
+        return StaticProvider(table.static or StaticSettings(), machines, state, shared and shared(state.name))
     if kind in table.brought:
         return _brought(kind, table.brought[kind])
     raise Permanent(f"the settings name provider {kind!r}, but there is no [provider.{kind}] table")
@@ -191,22 +204,38 @@ def _ec2(settings: Ec2Settings) -> ProviderPort:
     return Ec2Provider(settings)
 
 
-def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
+def _power(settings: Settings, slurm: SlurmPort, shared: Shared | None) -> ProviderPort:
     groups = {group.name for group in settings.groups if group.provider == ProviderKind.POWER}
     return PowerProvider(
         settings.provider.power or PowerSettings(),
         [node for node, slot in settings.slots().items() if slot.group in groups],
-        settings.head.state_dir / "power.json",
+        settings.head.state_dir / POWER_STATE,
         slurm.nodes,
         PowerSwitch(conf=str(settings.cluster.slurm_conf), timeout_s=settings.cluster.command_timeout_s),
+        shared and shared(POWER_STATE),
     )
 
 
-def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
+def open_lease(settings: Settings, peers: Sequence[str]) -> SqlLease | None:
+    """Return the lease in the shared database; None for a head alone with an SQLite file.
+
+    Raises Permanent if there are peers and no database that they can share, Retryable if it cannot be reached.
+    """
+    url = settings.head.database.get_secret_value() if settings.head.database else ""
+    if url and not is_file(url):
+        return SqlLease(open_engine(url, timeout_s=LEASE_TIMEOUT_S))
+    if peers:
+        raise Permanent(f"agent.head names another head, {peers[0]}: two heads need one database; {SHARED}")
+    return None
+
+
+def open_store(settings: Settings, tell: Callable[[Event], None], lease: SqlLease | None = None) -> SqlStore:
     """Return the opened store; report to `tell` if a damaged file was repaired. Raises Retryable or Permanent."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
-        return SqlStore(open_engine(settings.head.database.get_secret_value()), keep_ledger_s=keep_ledger_s)
+        fence = lease.fence if lease is not None else lambda connection: None
+        engine = open_engine(settings.head.database.get_secret_value())
+        return SqlStore(engine, keep_ledger_s=keep_ledger_s, fence=fence)
     directory = settings.head.state_dir
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -216,6 +245,10 @@ def open_store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     mender = Mender(file, tell)
     mender.look()
     return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
+
+
+LEASE_TIMEOUT_S = 2.0
+"""How long the lease's database may take for an answer: a renewal that takes longer comes too late."""
 
 
 def no_state_dir(directory: Path, error: OSError) -> Permanent:
@@ -319,5 +352,5 @@ def _uid(name: str, key: str) -> int:
 def host_names(settings: Settings) -> frozenset[str]:
     """Return the names by which requests over HTTP may address this head."""
     head = settings.head
-    hosts = (split_host_port(where)[0] for where in (head.http, head.users_http, settings.agent.head) if where)
+    hosts = (split_host_port(where)[0] for where in (head.http, head.users_http, *settings.agent.head) if where)
     return own_names(*hosts, *settings.api.host_names)

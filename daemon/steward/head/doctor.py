@@ -11,6 +11,7 @@ from steward.head.origin import Origin
 from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import NodeName
+from steward.model.leadership import Heads
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
@@ -28,6 +29,7 @@ from steward.workflows.doctor import (
     judge_channels,
     judge_dynamic,
     judge_fit,
+    judge_heads,
     judge_include,
     judge_lent,
     judge_loaded,
@@ -86,6 +88,8 @@ class Doctor:
     capacity: CapacityPlace
     rules: RepairPolicy
     want: Desired
+    heads: Callable[[], Heads | None] = lambda: None
+    """Returns the heads of the cluster; None for a head alone."""
 
     def examine(self) -> list[DoctorLine]:
         """Return the lines of all topics."""
@@ -95,6 +99,7 @@ class Doctor:
             ("settings", "let SlurmUser read the file: owner root, mode 0644 or 0640", self._settings),
             ("mode", "correct repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
+            ("heads", LOG, lambda: judge_heads(self.heads())),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
             ("provider", "check the [provider.*] table of the settings", self._provider),
             ("agents", LOG, self._agents),

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import re
 import socket
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.socket_path import AT_ONCE, lengthen
-from steward.adapters.wire.frames import Frame, Malformed
+from steward.adapters.wire.frames import Channel, Frame, Gone, Malformed, pack
 from steward.adapters.wire.handshake import (
     HANDSHAKE_TIMEOUT_S,
     WAIT_S,
@@ -18,6 +19,7 @@ from steward.adapters.wire.handshake import (
     Terms,
     accept_agent,
 )
+from steward.adapters.wire.head_messages import FollowerGreeting, follower_greeting_frame
 from steward.adapters.wire.job_messages import BundlePiece, facts_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame
 from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, order_frames
@@ -26,6 +28,7 @@ from steward.head.arrival import AgentAdmission, ArrivalRefused, PeerAddress, pl
 from steward.head.hearing import Hearing, Keep, Questions
 from steward.head.link import Link
 from steward.head.origin import Origin, Origins
+from steward.head.passed import PassedRequests
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch, gone_after
@@ -34,6 +37,7 @@ from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts
+from steward.model.leadership import ALONE, Leadership
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.resume_mode import SiteDefault
 from steward.model.setting_types import AddressRule
@@ -60,6 +64,8 @@ _MAX_FREELY = 300
 _CROWD = 32
 """If more connections than this wait, each agent is asked to wait longer for its handshake than it does by itself."""
 _BACKLOG = 2_000
+_ASKING_AGAIN = 4_000
+"""If there are more nodes than this, their agents ask a follower more rarely than once in a second."""
 
 
 class Hub:
@@ -83,6 +89,8 @@ class Hub:
         addresses: AddressRule = AddressRule.AUTO,
         examine: Examine | None = None,
         handshake_s: float = HANDSHAKE_TIMEOUT_S,
+        leadership: Callable[[], Leadership] = lambda: ALONE,
+        passed: PassedRequests | None = None,
     ) -> None:
         """Take the functions and settings that the hub works with.
 
@@ -90,8 +98,9 @@ class Hub:
         job's past, which only the nodes in `nodes_of` are told. All of them are called in the loop's thread and must
         not block. `defaults` and `warning` are sent to every agent. `origins` knows the nodes' addresses, `addresses`
         is the rule for them. `examine` asks the second witness about an agent in doubt. `handshake_s` is the usual time
-        limit of a handshake.
+        limit of a handshake. `leadership` returns which head leads; `passed` serves other heads.
         """
+        self._leadership, self._passed = leadership, passed or PassedRequests()
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
         self._heartbeat_s, self._nodes, self._defaults, self._warning = heartbeat_s, 0, defaults, warning
@@ -129,6 +138,10 @@ class Hub:
         self._turning = self._loop.create_task(self._watch.run())
         self._since = self._clock.now()
         return int(listener.getsockname()[1])
+
+    def lead(self) -> None:
+        """Note that this head leads from now on: agents had no reason to connect to it before."""
+        self._since = self._clock.now()
 
     async def close(self) -> None:
         """Close all connections; agents come back when a head listens again."""
@@ -248,8 +261,13 @@ class Hub:
     # New connections
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Do the handshake with a new connection and admit its agent."""
-        place = place_of(writer)
+        """Do the handshake with a new connection and admit its agent, or answer the other head that it is from."""
+        if not (lead := self._leadership()).is_mine:
+            again_s = again_after_s(self._nodes, has_leader=bool(lead.leader))
+            writer.write(pack(follower_greeting_frame(FollowerGreeting(leader=lead.leader, again_s=again_s))))
+            link.close("this head follows")
+            return
+        place, other_head = place_of(writer), None
         if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address):
             link.close("too many connections")
             return
@@ -259,21 +277,35 @@ class Hub:
                 writer,
                 self._sealer,
                 self._terms,
-                first=lambda hello: self._admission.prepare(hello, place),
+                first=lambda hello: self._prepare(link, hello, place),
                 misread=lambda node: self._note_unreadable_hello(node, place),
                 apart=lambda node, behind_s: self._note_clock(node, place, behind_s),
                 gate=self._gate,
                 address=place.address,
                 wait_s=WAIT_S if len(self._greeting) > _CROWD else 0.0,
             )
-            self._admit(link, hello, terms, place)
-            link.set_owner(self, seals)
+            if hello.is_head:
+                other_head = Channel(reader, writer, seals)
+            else:
+                self._admit(link, hello, terms, place)
+                link.set_owner(self, seals)
         except (PortError, ArrivalRefused, Superseded) as error:
             peer = writer.get_extra_info("peername")
             log.warning("a connection from %s was refused: %s", place.address, str(error), extra={"peer": peer})
             link.close(str(error))
         finally:
             self._greeting.leave(link)
+        if other_head is not None:
+            await self._passed.serve(other_head)
+            link.close("its request is answered")
+
+    async def _prepare(self, link: Link, hello: Hello, place: PeerAddress) -> None:
+        """Prepare for a peer that proved itself. Raises ArrivalRefused for a head at an address of none."""
+        if hello.is_head:
+            await self._passed.admit(place)
+            link.to_stream()
+        else:
+            await self._admission.prepare(hello, place)
 
     def _note_unreadable_hello(self, node: NodeName, place: PeerAddress) -> None:
         """Note that an agent is alive and will connect again: it proved itself, but its hello was unreadable."""
@@ -290,6 +322,10 @@ class Hub:
             self._ring()
 
     def _terms(self) -> Terms:
+        """Return the terms for a welcome. Raises Gone if this head does not lead any more."""
+        lead = self._leadership()
+        if not lead.is_mine:
+            raise Gone("this head does not lead any more")
         interval_s = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
         return Terms(
             interval_s=interval_s,
@@ -297,6 +333,7 @@ class Hub:
             now=self._clock.now(),
             defaults=self._defaults,
             warning=self._warning,
+            epoch=lead.epoch,
         )
 
     def _admit(self, link: Link, hello: Hello, terms: Terms, place: PeerAddress) -> None:
@@ -336,6 +373,12 @@ class Hub:
         """Run a call in the loop's thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(what)
+
+
+def again_after_s(nodes: int, *, has_leader: bool) -> float:
+    """Return after how many seconds an agent is to ask a follower again, at random: sooner while no head leads."""
+    low, high = (0.5, 1.0) if has_leader else (0.2, 0.5)
+    return random.uniform(low, high) * max(1.0, nodes / _ASKING_AGAIN)
 
 
 # Greeting: a bound on the connections that are not proved yet, in which no address can keep others out.

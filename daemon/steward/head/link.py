@@ -163,6 +163,7 @@ class Link(asyncio.StreamReaderProtocol):
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
         self._seals: Seals | None = None
+        self._is_stream = False
         self._incoming, self._outgoing = _FrameQueue(), _FrameQueue()
         self.node = NodeName("")
         self.incarnation: Incarnation | None = None
@@ -209,9 +210,19 @@ class Link(asyncio.StreamReaderProtocol):
             owner.ended(self, "its connection ended in the handshake")
         self._split()
 
+    def to_stream(self) -> None:
+        """Give all further bytes to the handshake's reader: the peer is another head, which no `Owner` serves."""
+        self._is_stream = True
+        rest, self._buffer = bytes(self._buffer), bytearray()
+        if rest:
+            super().data_received(rest)
+
     def data_received(self, data: bytes) -> None:
         """Take bytes; a heartbeat that comes in one piece, as nearly all do, is taken without JSON."""
         if not self.is_open:
+            return
+        if self._is_stream:
+            super().data_received(data)
             return
         if self._owner is not None and not self._buffer and (beat := parse_beat(data)) is not None:
             self._take_beat(beat)

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path
@@ -34,17 +34,21 @@ from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.api.auth import login
 from steward.head.choose import no_state_dir, start_logging
 from steward.head.slim import Slim
-from steward.head.wiring import Head, build_head
+from steward.head.wiring import Head, Shared, build_head
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
 from steward.model.text import REPORT_ONLY, cause
 from steward.ports import Permanent, PortError, Retryable
+from steward.workflows.leading import End
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 _CYCLE_ENDS_S = 15.0
+_LEASE_ENDS_S = 3.0
+_FOLLOW_S = 0.5
+"""How often a follower's cycle looks whether a look at Slurm is due; the lead wakes it at once."""
 _HTTP_ENDS_S = 1
 _IDLE_S = 10.0
 """uvicorn itself ends a connection 5 s after an answer, but waits for ever for a first request."""
@@ -192,29 +196,61 @@ async def _serve(head: Head, settings: Settings) -> int:
     }
     ends = partial(asyncio.get_running_loop().call_soon_threadsafe, over.set)
     thread = threading.Thread(target=_run_cycle, args=(head, ends), name="cycle", daemon=True)
-    head.notify.start()
     thread.start()
+    lease = _start_lease(head.shared, ends) if head.shared is not None else []
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
     if settings.repair.mode is RepairMode.REPORT:
         log.warning("%s", REPORT_ONLY)
     await _until((told, over), serving)
     head.notifier.stopping()
-    failed = over.is_set() or any(each.done() for each in serving)
+    hands_over = head.shared is not None and head.shared.leading.end is End.HANDED_OVER
+    failed = (over.is_set() and not hands_over) or any(each.done() for each in serving)
     if head.cycle.clock_set:
         log.error("%s: stewardd ends, so that the next one begins with times that are true", head.cycle.clock_set)
     for each in (hearing, *opening):
         each.cancel()
-    await _stop(head, serving, thread)
+    await _stop(head, serving, thread, lease)
     return 1 if failed else 0
 
 
 def _run_cycle(head: Head, ends: Callable[[], object]) -> None:
-    """Run the cycle; end the head when the cycle ends."""
+    """Run the cycle, once this head leads; end the head when the cycle ends."""
     try:
-        head.cycle.run()
+        if head.shared is None or _follow(head, head.shared):
+            head.notify.start()
+            head.cycle.run()
     finally:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the head has ended already
-            ends()
+        _call(ends)
+
+
+def _follow(head: Head, shared: Shared) -> bool:
+    """Follow until this head leads; return False if it stops before."""
+    leading = shared.leading
+    while not leading.leads.wait(_FOLLOW_S):
+        if leading.is_stopped():
+            return False
+        shared.following.step()
+    head.hub.lead()
+    head.cycle.lead()
+    return True
+
+
+def _start_lease(shared: Shared, ends: Callable[[], object]) -> list[threading.Thread]:
+    """Start the threads beside the cycle of a head that shares its database, and return them."""
+    threads = [
+        threading.Thread(target=shared.leading.run, args=(partial(_call, ends),), name="lease", daemon=True),
+        threading.Thread(target=shared.leading.watch_deadline, name="deadline", daemon=True),
+        threading.Thread(target=shared.beside.run, name="controller", daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    return threads[:1]
+
+
+def _call(ends: Callable[[], object]) -> None:
+    """Tell the loop that a part has ended."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed: the head has ended already
+        ends()
 
 
 async def _until(events: Iterable[asyncio.Event], serving: Iterable["asyncio.Task[None]"]) -> None:
@@ -225,17 +261,35 @@ async def _until(events: Iterable[asyncio.Event], serving: Iterable["asyncio.Tas
         each.cancel()
 
 
-async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], thread: threading.Thread) -> None:
+async def _stop(
+    head: Head,
+    serving: Mapping["asyncio.Task[None]", _Http],
+    thread: threading.Thread,
+    lease: Sequence[threading.Thread],
+) -> None:
     """Stop all parts; the cycle finishes its turn first, so that the outcomes of its actions are recorded."""
     log.info("stewardd stops")
     # A turn that is cut off is done again by the next head.
     head.cycle.stop()
+    if head.shared is not None:
+        await asyncio.to_thread(_give_up_lead, head.shared, thread, lease)
     await asyncio.to_thread(head.notify.stop)
     await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
     await head.hub.close()
     for http in serving.values():
         http.should_exit = True
     await asyncio.gather(*serving)
+
+
+def _give_up_lead(shared: Shared, cycle: threading.Thread, lease: Sequence[threading.Thread]) -> None:
+    """Give up the lease as soon as the cycle has ended its turn: another head waits for it."""
+    shared.beside.stop()
+    if shared.leading.leads.is_set():
+        cycle.join(_CYCLE_ENDS_S)
+    shared.leading.stop()
+    for thread in (*lease, cycle):
+        thread.join(_LEASE_ENDS_S)
+    shared.leading.release()
 
 
 async def _hear_agents(head: Head, where: str) -> None:

@@ -1,7 +1,6 @@
 """Put the head together from the adapters that `choose` picks."""
 
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,11 @@ from importlib import import_module
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 
 from steward import __version__
-from steward.adapters.clock import SystemClock
+from steward.adapters.clock import SystemClock, steady_now
+from steward.adapters.deadman import Deadman
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.service import notifier
@@ -26,6 +27,9 @@ from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.slurm.survey import survey
+from steward.adapters.store.lease import SqlLease
+from steward.adapters.store.sql import StoredText
+from steward.adapters.wire.passing import HeadWay
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.admission import call_limits
@@ -39,9 +43,13 @@ from steward.api.turns import News
 from steward.api.users import UserPages, build_users
 from steward.checks.known import limits_of
 from steward.head import choose
+from steward.head.beside import Beside
 from steward.head.doctor import CapacityPlace, Doctor
+from steward.head.follow import HTTP, USERS, Passing
 from steward.head.hub import Hub
 from steward.head.origin import Origins
+from steward.head.passed import PassedRequests
+from steward.head.peers import AmongHeads, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -49,6 +57,7 @@ from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import other_parts
+from steward.model.leadership import Heads
 from steward.model.observed import Freshness
 from steward.model.settings import Problem, Settings
 from steward.policy.job.options import resume_facts
@@ -61,7 +70,9 @@ from steward.workflows.book import Pace
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
+from steward.workflows.following import Following
 from steward.workflows.journal import Journal
+from steward.workflows.leading import Alone, Leading, Me, OwnSight
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
 from steward.workflows.records import BUSY_SHARE, Patience
@@ -88,6 +99,17 @@ class Head:
     """The pages for login hosts."""
     notifier: Notifier
     notify: NotifyDesk
+    shared: "Shared | None" = None
+    """Its part among several heads; None for a head alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """The parts of a head that shares its database with others."""
+
+    leading: Leading
+    following: Following
+    beside: Beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +130,8 @@ class _Base:
     metrics: Metrics
     commands: Commands
     notifier: Notifier
+    place: AmongHeads
+    lease: SqlLease | None
 
 
 def build_head(settings: Settings, file: Path) -> Head:
@@ -120,8 +144,10 @@ def build_head(settings: Settings, file: Path) -> Head:
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
     second = SecondLook(witness.look, lambda seen: hub.keep_witness(seen))
+    sealer = Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS))
+    passed = PassedRequests(settings.agent.head, settings.head.agent_addresses)
     hub = Hub(
-        sealer=Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS)),
+        sealer=sealer,
         clock=base.clock,
         ring=base.bell.ring,
         tell=base.new_events.append,
@@ -135,17 +161,56 @@ def build_head(settings: Settings, file: Path) -> Head:
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,
+        leadership=lambda: lead.leadership(),
+        passed=passed,
     )
     news = News()
     desk = _desk(base)
+    shared = _shared(base, lambda: cycle)
+    lead = shared.leading if shared is not None else Alone()
     cycle = Cycle(
-        _parts(base, hub, witness), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
+        _parts(base, hub, witness, lead), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
     )
     gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
-    source = _source(base, hub, cycle, desk, file)
-    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
-    users = _users(base, source, gatekeeper)
-    return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
+    source = _source(base, hub, cycle, desk, file, shared)
+    passing = _passing(shared, sealer)
+    at_http, at_users = (passing.at(door) if passing is not None else None for door in (HTTP, USERS))
+    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings), at_http)
+    users = _users(base, source, gatekeeper, at_users)
+    passed.doors = {HTTP: app, USERS: users}
+    return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk, shared=shared)
+
+
+def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
+    """Return the head's part among several heads; None for a head alone."""
+    if base.lease is None:
+        return None
+    beside = Beside(base.config.controller)
+    following = Following(
+        lambda: cycle().look(),
+        is_beside_slurmctld=beside,
+        is_leader_blind=lambda: leading.is_leader_blind,
+        steady=steady_now,
+    )
+    leading = Leading(
+        base.lease,
+        Me(name=base.place.name, version=__version__),
+        clock=base.clock,
+        steady=steady_now,
+        deadman=Deadman().set,
+        sight=OwnSight(is_blind=lambda: cycle().is_blind(), is_beside_slurmctld=beside, as_follower=following.word),
+        peers=base.place.peers,
+        notifier=base.notifier,
+        tell=base.new_events.append,
+    )
+    return Shared(leading=leading, following=following, beside=beside)
+
+
+def _passing(shared: Shared | None, sealer: Sealer) -> Passing | None:
+    """Return what a follower needs to pass requests on; None for a head alone."""
+    if shared is None:
+        return None
+    return Passing(leadership=shared.leading.leadership, open=HeadWay(sealer, __version__).open)
 
 
 def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
@@ -164,10 +229,10 @@ def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
     )
 
 
-def _users(base: _Base, source: Source, gatekeeper: Gatekeeper) -> Starlette:
+def _users(base: _Base, source: Source, gatekeeper: Gatekeeper, passes_on: Middleware | None) -> Starlette:
     privacy = Privacy(base.config.config, base.clock.now)
     pages = UserPages(source, gatekeeper, privacy.hides_jobs, call_limits(base.settings.api, base.clock.now))
-    return build_users(pages, choose.host_names(base.settings))
+    return build_users(pages, choose.host_names(base.settings), passes_on)
 
 
 def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
@@ -183,7 +248,9 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
-    store = choose.open_store(settings, told.append)
+    place = place_of(settings.agent.head, settings.head.listen)
+    lease = choose.open_lease(settings, place.peers)
+    store = choose.open_store(settings, told.append, lease)
     slurm = CommandLineSlurm(
         conf=str(conf),
         timeout_s=limit_s,
@@ -201,17 +268,19 @@ def _base(settings: Settings) -> _Base:
         slurm=slurm,
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
-        provider=choose.make_providers(settings, slurm),
+        provider=choose.make_providers(settings, slurm, partial(StoredText, store) if lease is not None else None),
         store=store,
         metrics=Metrics(want, store.set_aside_at),
         commands=Commands(bell.ring),
         notifier=notifier(),
+        place=place,
+        lease=lease,
     )
 
 
-def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
+def _observer(base: _Base, hub: Hub) -> Observer:
     head = base.settings.head
-    observer = Observer(
+    return Observer(
         slurm=base.slurm,
         provider=base.provider,
         agents=hub,
@@ -225,6 +294,11 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         submissions=SubmittedJobs(base.config.config),
         accounting=base.accounting,
     )
+
+
+def _parts(base: _Base, hub: Hub, witness: PortWitness, lead: Leading | Alone) -> Parts:
+    head = base.settings.head
+    observer = _observer(base, hub)
     journal = Journal(base.store, base.clock, base.metrics.count)
     ports = Ports(
         slurm=base.slurm,
@@ -238,16 +312,25 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         observer=observer,
         plan=Plans(),
         journal=journal,
-        applier=Applier(ports, journal, changed=observer.changed, listing=observer.listing_needed, ring=base.bell.ring),
+        applier=Applier(
+            ports,
+            journal,
+            changed=observer.changed,
+            listing=observer.listing_needed,
+            ring=base.bell.ring,
+            permit=lead.check,
+        ),
         agents=hub,
         commands=base.commands,
         bell=base.bell,
         clock=base.clock,
-        steady=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
+        steady=steady_now,
         notifier=base.notifier,
         want=base.want,
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=min(head.sweep_s, BUSY_SWEEP_S)),
         new_events=base.new_events,
+        permit=lead.check,
+        clock_ahead_s=lead.clock_ahead_s,
     )
 
 
@@ -290,14 +373,18 @@ def _desk(base: _Base) -> NotifyDesk:
     )
 
 
+def _none() -> None:
+    """Return None: a head alone has no other heads."""
+
+
 def _contradictions(settings: Settings) -> Sequence[Problem]:
     """Ask Slurm, and return the contradictions between the settings and it or this machine."""
     site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
     return [*contradictions_with_slurm(settings, site), *problems_here(settings)]
 
 
-def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
-    doctor = Doctor(
+def _doctor(base: _Base, hub: Hub, cycle: Cycle, file: Path, heads: Callable[[], Heads | None]) -> Doctor:
+    return Doctor(
         file=file,
         settings=base.settings,
         reread=lambda: load(file, os.environ),
@@ -318,7 +405,13 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         capacity=_place(base.settings),
         rules=base.want.repair,
         want=base.want,
+        heads=heads,
     )
+
+
+def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path, shared: Shared | None) -> Source:
+    heads: Callable[[], Heads | None] = shared.leading.heads if shared is not None else _none
+    doctor = _doctor(base, hub, cycle, file, heads)
     return Source(
         cluster=base.settings.cluster.name,
         version=__version__,
@@ -336,4 +429,6 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         notify=desk,
         read_job=lambda id: base.slurm.jobs([id]),
         checks=CheckBook.of(limits_of(base.settings.checks), base.settings.agent.check_interval_s),
+        heads=heads,
+        hand_over=shared.leading.hand_over if shared is not None else lambda why: None,
     )

@@ -62,5 +62,7 @@ def for_cluster(carries: bytes, cluster: str) -> bytes:
     return carries + b" " + cluster.encode() if cluster else carries
 
 
+FOLLOWS_HEADER = "Steward-Follows"
+"""The HTTP header of an answer by which a head that follows refuses a request: nothing was done for it."""
 STANDSTILL_HEADER = "Steward-Standstill"
 """The HTTP header that marks a page while the head makes no decisions."""

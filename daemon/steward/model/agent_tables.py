@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.model.mend import RESTARTABLE
-from steward.model.setting_types import FullPath, HostPort, Words, setting
+from steward.model.setting_types import FullPath, HeadAddresses, Words, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,9 @@ class ClusterSettings:
 class AgentSettings:
     """The daemon `steward-agent` on every node. `%n` in a path here is replaced by the node's name."""
 
-    head: HostPort = setting(
-        default="localhost:6861", description="Address of stewardd (`head.listen` as seen from a node)."
+    head: HeadAddresses = setting(
+        default=("localhost:6861",),
+        description="Address of stewardd (`head.listen` as seen from a node); a list where there are two heads.",
     )
     node_name: str = setting(
         default="",

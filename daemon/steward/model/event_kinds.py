@@ -20,7 +20,7 @@ _WORDS = {
     "unanswered unfit unsaved",
     "gate": "closed foreign opened reserved yielded",
     "group": "deleted grown hot_spares idle minimum_reached no_names rollback",
-    "head": "decides examined paused resumed second standstill",
+    "head": "decides examined handed_over leads paused resumed second standstill",
     "health": "asked",
     "incident": "opened over",
     "instance": "foreign interrupted late orphan",

@@ -35,6 +35,10 @@ class Stale(PortError):
     """A call about a thing that changed since it was read (our mark is gone, the job ended): read again first."""
 
 
+class Deposed(PortError):
+    """A write of a head that does not lead any more: another head has taken the lead, with a later epoch."""
+
+
 # The first word of a recorded error of a Slurm command is the error's kind, by which the policy decides what to do.
 
 STALE, REFUSED, RETRY, ERROR, NOT_TRIED = "stale", "refused", "retry", "error", "not tried"

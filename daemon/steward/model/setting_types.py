@@ -46,6 +46,22 @@ class Checked:
         return core_schema.no_info_after_validator_function(self.rule, handler(source))
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenAs:
+    """A value that the file may write in more than one way.
+
+    `read` returns the value from what the file has, or raises ValueError that says what to write.
+    """
+
+    read: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Have pydantic read the value where the head reads the settings."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # an agent never loads it
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+
 def problems_of(table: Any) -> Iterator[tuple[str, str]]:
     """Yield each key of a table whose value breaks its declaration, with what to write instead."""
     hints = get_type_hints(type(table), include_extras=True)
@@ -141,6 +157,28 @@ def _host_port(text: str) -> str:
     return text
 
 
+MOST_HEADS = 4
+_ONE_OR_MORE = 'write HOST:PORT, or a list of them where there are two heads, like ["head1:6861", "head2:6861"]'
+
+
+def head_addresses(written: object) -> tuple[str, ...]:
+    """Return the heads' addresses from what the settings have: one text, or a list with one for each head.
+
+    Raises ValueError that says what to write instead.
+    """
+    found = (written,) if isinstance(written, str) else written
+    if not isinstance(found, list | tuple) or not found or not all(isinstance(one, str) for one in found):
+        raise ValueError(_ONE_OR_MORE)
+    if len(found) > MOST_HEADS:
+        raise ValueError(f"there are {len(found)} addresses; write one for each head, at most {MOST_HEADS}")
+    for one in found:
+        try:
+            split_host_port(one)
+        except ValueError as error:
+            raise ValueError(f"{one!r} is no address: {error}" if len(found) > 1 else str(error)) from None
+    return _unique(found)
+
+
 def _node_list(text: str) -> str:
     expand_nodes(text)
     return text
@@ -206,6 +244,8 @@ def _full_path(path: Path) -> Path:
 
 FullPath = Annotated[Path, Checked(_full_path)]
 HostPort = Annotated[str, Checked(_host_port)]
+HeadAddresses = Annotated[tuple[str, ...], WrittenAs(head_addresses)]
+"""The addresses of the heads, HOST:PORT each, in the order of the file; there is at least one."""
 NodeList = Annotated[str, Checked(_node_list)]
 SomeNodes = Annotated[str, Checked(_some_nodes)]
 NodeCommand = Annotated[tuple[str, ...], Checked(_for_a_node)]

@@ -19,7 +19,7 @@ from steward.model.ask import Answer
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.observed import Observed, Subject
 from steward.model.port_error import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, recorded
-from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
+from steward.ports import Deposed, Permanent, PortError, Retryable, Stale, Unsent
 from steward.workflows.effects import Batch, Breaks, Door, Lane, Ports, row_of, take_effect
 from steward.workflows.journal import Journal, kind_of, touched_by
 from steward.workflows.pool import WorkerPool, Workers
@@ -130,16 +130,17 @@ class Applier:
         ring: Callable[[], None],
         workers: Workers | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        permit: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the ports, the journal and `ring`, which is called when a slow action ended.
 
         `workers` carry out slow actions; without them, threads of our own do. `monotonic` measures how long a command
-        took.
+        took. `permit` is called right before each call of a port, and raises Unsent if this head may not act now.
         """
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
         self._pools = {lane: workers or WorkerPool(size, lane.value) for lane, size in _AT_ONCE.items()}
-        self._monotonic = monotonic
+        self._monotonic, self._permit = monotonic, permit
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
 
@@ -177,6 +178,7 @@ class Applier:
 
     def _call_ports(self, batch: Batch, seen: Observed) -> None:
         """Make the call of a batch, and report which records it touched."""
+        self._permit()
         try:
             take_effect(self._ports, batch, seen)
         finally:
@@ -237,6 +239,6 @@ def _outcome_of(error: PortError) -> str:
     """Return the outcome's word for an error."""
     if isinstance(error, Stale):
         return STALE
-    if isinstance(error, Unsent):
+    if isinstance(error, Unsent | Deposed):
         return NOT_TRIED
     return REFUSED if isinstance(error, Permanent) else RETRY if isinstance(error, Retryable) else ERROR

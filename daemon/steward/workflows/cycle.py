@@ -16,11 +16,11 @@ from steward.model.ask import Answer
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.memory import ClockChange, Memory
-from steward.model.observed import Observed
+from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.setting_types import RepairMode
 from steward.model.text import printable
-from steward.ports import AgentPort, Clock, Notifier, PortError
+from steward.ports import AgentPort, Clock, Deposed, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.attention import is_busy
 from steward.workflows.bell import Bell
@@ -113,6 +113,10 @@ class Parts:
     sweeps: Sweeps
     new_events: deque[Event]
     """Events from outside a plan (about agents' connections); stored with the next commit."""
+    permit: Callable[[], None] = lambda: None
+    """Raises Unsent if this head may not act now: then nothing is committed, either."""
+    clock_ahead_s: Callable[[], float] = lambda: 0.0
+    """Returns by how much this clock was ahead of the clock of the head that led before."""
 
 
 class Cycle:
@@ -142,12 +146,19 @@ class Cycle:
         self._stopping.set()
         self._parts.bell.ring()
 
+    def lead(self) -> None:
+        """Begin anew, after this head has followed another one: what was noted at the start is old."""
+        now = self._parts.clock.now()
+        self._noted, self._failing = (now, self._parts.steady()), replace(self._failing, since=now)
+
     def run(self) -> None:
-        """Run turns until `stop`, or until the clock is set."""
+        """Run turns until `stop`, until the clock is set, or until another head leads."""
         try:
             self._run()
         except ClockSet as found:
             self.clock_set = str(found)
+        except Deposed as error:
+            log.error("%s", error)
         self._parts.journal.flush()
 
     def _run(self) -> None:
@@ -173,11 +184,24 @@ class Cycle:
     def turn(self, rung: float | None = None) -> float:
         """Run one turn and write its outcomes; return the seconds until the next one is due without a bell.
 
-        Raises ClockSet.
+        Raises ClockSet and Deposed.
         """
         wait_s = self._guarded_turn(rung)
         self._parts.journal.flush()
         return wait_s
+
+    def look(self) -> str:
+        """Read the memory and Slurm, as a follower does; return why Slurm could not be read. Raises PortError.
+
+        A head that then takes the lead has what its first turn needs in its caches.
+        """
+        self._parts.journal.load()
+        found = self._parts.observer.look_at_slurm(lambda: None)
+        return "" if found is Freshness.FRESH else f"its picture of Slurm is {found.value}"
+
+    def is_blind(self) -> bool:
+        """Return whether Slurm could not be read in the last turn. Any thread may call this."""
+        return self.latest is not None and self.latest.seen.slurm is not Freshness.FRESH
 
     def standstill(self) -> HeadStandstill | None:
         """Return since when and why nothing is decided; None while the head decides. Any thread may call this."""
@@ -189,7 +213,7 @@ class Cycle:
         return None
 
     def _guarded_turn(self, rung: float | None) -> float:
-        """Run one turn, whatever fails in it; return the seconds until the next one. Raises ClockSet.
+        """Run one turn, whatever fails in it; return the seconds until the next one. Raises ClockSet and Deposed.
 
         `rung` is when the bell rang (monotonic).
         """
@@ -198,6 +222,8 @@ class Cycle:
             snapshot = self._turn(rung)
         except ClockSet as found:
             self._leave_memory(found.change)
+            raise
+        except Deposed:
             raise
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
@@ -285,7 +311,7 @@ class Cycle:
     def _remembered(self) -> Memory:
         """Return the memory, loaded from the store on the first turn."""
         if self._memory is None:
-            kept = self._parts.journal.load()
+            kept = self._loaded()
             self._memory = since_set_back(kept, self._parts.clock.now())
             found = self._memory.head.clock_change
             if self._memory is not kept and found is not None:
@@ -293,6 +319,14 @@ class Cycle:
                     "the clock was set back by %.0f s: all that is remembered counts as so much older", found.by
                 )
         return self._memory
+
+    def _loaded(self) -> Memory:
+        """Return the memory of the store, moved if the head that led before had another time of day."""
+        kept, ahead_s = self._parts.journal.load(), self._parts.clock_ahead_s()
+        if abs(ahead_s) <= _SET_S:
+            return kept
+        log.warning("this host's clock is %.0f s ahead of the last leader's: what it remembered is moved", ahead_s)
+        return since_change(kept, ClockChange(at=self._parts.clock.now(), by=-ahead_s))
 
     def _note(self, now: float) -> None:
         """Note the time of the turn. Raises ClockSet if the clock was set since the last one."""
@@ -308,6 +342,7 @@ class Cycle:
         events = [*told, *ordered, *plan.events]
         if plan.actions or events or plan.memory != before:
             try:
+                self._parts.permit()
                 self._parts.journal.begin(plan.memory, plan.actions, events)
             except Exception:
                 self._parts.new_events.extendleft(reversed(told))

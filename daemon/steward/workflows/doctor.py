@@ -8,10 +8,11 @@ from pathlib import Path
 
 from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
+from steward.model.leadership import Heads
 from steward.model.node_names import expand_nodes, fold
 from steward.model.observed import REFUSED_BY_AGENT, AgentDetail, AgentView
 from steward.model.settings import Problem, Settings, SettingsError
-from steward.model.text import printable
+from steward.model.text import local_time, printable
 
 _PLACES = "partitions"
 _TOPOLOGY = "topology"
@@ -94,6 +95,26 @@ def judge_channels(settings: Settings, api_groups: Collection[str]) -> list[Doct
         for name in one.groups
         if name not in known
     ]
+
+
+def judge_heads(heads: Heads | None) -> list[DoctorLine]:
+    """Judge which head leads, and whether another one could take over now; no line for a head alone."""
+    if heads is None:
+        return []
+    lines = [ok("heads", f"{heads.leader} leads, since {local_time(heads.since)}")]
+    if heads.trouble:
+        lines = [bad("heads", f"no lease: {heads.trouble}", "look at the database, and at the network to it")]
+    for other in heads.others:
+        if other.why_not:
+            remedy = "`systemctl status stewardd` and `journalctl -u stewardd` on that host say why"
+            lines.append(warn("heads", f"{other.name} could not take over now: {other.why_not}", remedy))
+        else:
+            age = f"its picture of Slurm is {other.picture_s or 0.0:.0f} s old"
+            lines.append(ok("heads", f"{other.name} could take over now; {age}"))
+    if not heads.others:
+        remedy = "name two heads in agent.head, and start stewardd on both (docs/operations.md)"
+        lines.append(warn("heads", "no other head can take over", remedy))
+    return lines
 
 
 def judge_fit(problems: Sequence[Problem]) -> list[DoctorLine]:

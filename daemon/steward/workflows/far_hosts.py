@@ -51,13 +51,22 @@ else
 fi >"$d/said" 2>&1 || { grep -v '^[WN]:' "$d/said" | tail -n 3 >&2; exit 1; }
 sed -n 's/^steward-shim: //p' "$d/said"
 """
-_REACH = """timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' {host} {port} 2>/dev/null || {{
-    echo "installed, but TCP {host}:{port} (agent.head) is not reached from there within 5 s:" \
-        "open it on the controller to the nodes, and look whether stewardd runs" >&2
-    exit 1
-}}
+_REACH = """reached= far=
+for head in {heads}; do
+    if timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' $head 2>/dev/null; then
+        reached=1
+    else
+        far="$far, TCP ${{head% *}}:${{head#* }}"
+    fi
+done
+if [ -n "$far" ]; then
+    odd="${{far#, }} (agent.head) is not reached from there within 5 s:"
+    odd="$odd open it on the controller to the nodes, and look whether stewardd runs"
+    if [ -z "$reached" ]; then echo "installed, but $odd" >&2; exit 1; fi
+    echo "$odd"
+fi
 """
-"""Tests from the host whether the head is reached: the agent itself would only try again, for ever."""
+"""Tests from the host whether a head is reached: the agent itself would only try again, for ever."""
 _AGENT = """if [ -n "$changed" ]; then systemctl restart steward-agent; fi
 for i in 1 2 3 4 5 6 7 8 9 10; do
     if systemctl is-active --quiet steward-agent; then exit 0; fi
@@ -144,14 +153,14 @@ def _one(name: str, found: dict[str, list[str]], facts: HostFacts) -> str:
     raise HostProblem(f"the folder has no {name} as {facts.kind}: make packages makes it")
 
 
-def install_script(role: HostRole, head: str) -> str:
+def install_script(role: HostRole, heads: Iterable[str]) -> str:
     """Return the script that installs from a tar archive on its standard input.
 
-    The archive has the packages, the settings, and an empty file `is-deb` if the packages are deb files. `head`: where
-    agents find the head (HOST:PORT).
+    The archive has the packages, the settings, and an empty file `is-deb` if the packages are deb files. `heads`: where
+    agents find the heads (HOST:PORT).
     """
-    host, port = split_host_port(head)
-    reach = _REACH.format(host=shlex.quote(host), port=port)
+    places = [shlex.quote(" ".join(map(str, split_host_port(head)))) for head in heads]
+    reach = _REACH.format(heads=" ".join(places))
     return _INSTALL + (reach + _AGENT if role is HostRole.NODE else "")
 
 

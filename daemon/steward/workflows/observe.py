@@ -160,6 +160,13 @@ class Observer:
         submitted, unread = self._submitted.look(seen.jobs) if self._submitted else ((), MappingProxyType({}))
         return replace(seen, opted_in=(*opted, *submitted), unread=unread)
 
+    def look_at_slurm(self, alive: Callable[[], None]) -> Freshness:
+        """Read Slurm's nodes, jobs and partitions alone, as a head that follows; never raise for a failed read."""
+        self._alive = alive
+        self._read_partitions(_NOTHING)
+        about = records_to_read(_NOTHING, self._known((), ()), self._clock.now())
+        return self._records.look(about, asked=0.0, anew=self._slurmctld_started(), busy=False, alive=alive)
+
     def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
         """Read those records of `subject` that were not read in this turn. See workflows/confirm.py."""
         slurm = self._records.confirm(subject, self._alive)

@@ -62,14 +62,15 @@ def _partitions(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
 
 
 def _head(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
-    host, port = split_host_port(settings.agent.head)
     far = site.far_nodes()
-    if far and (host == "localhost" or host.startswith("127.") or host == "::1"):
-        remedy = (
-            f'"{site.controller or "HEAD"}:{port}" or the like: on {fold(far[:4])} '
-            f"{host} is the node itself, and its agent would never find the head"
-        )
-        yield Problem.of("agent.head", settings.agent.head, remedy)
+    for address in settings.agent.head if far else ():
+        host, port = split_host_port(address)
+        if host == "localhost" or host.startswith("127.") or host == "::1":
+            remedy = (
+                f'"{site.controller or "HEAD"}:{port}" or the like: on {fold(far[:4])} '
+                f"{host} is the node itself, and its agent would never find the head"
+            )
+            yield Problem.of("agent.head", address, remedy)
 
 
 def _munge_socket(settings: Settings, site: SlurmSite) -> Iterator[Problem]:

@@ -23,6 +23,16 @@ from steward.adapters.wire.deep_messages import deep_frame, measure_line
 from steward.adapters.wire.elastic_messages import elastic_order_frame, elastic_word_frame
 from steward.adapters.wire.frames import Frame, Malformed, pack
 from steward.adapters.wire.handshake import Hello, Terms
+from steward.adapters.wire.head_messages import (
+    BodyPiece,
+    FollowerGreeting,
+    PassedAnswer,
+    PassedRequest,
+    body_frame,
+    follower_greeting_frame,
+    passed_answer_frame,
+    passed_request_frame,
+)
 from steward.adapters.wire.job_messages import (
     MAX_BUNDLE,
     MAX_JOBS,
@@ -158,6 +168,10 @@ WORD = ElasticWord(
     saved_s=0.5,
 )
 TERMS = Terms(interval_s=1.0, late_after_s=3.0, now=1.5)
+FOLLOWS = FollowerGreeting(leader="head1:6861", again_s=0.5)
+PASSED = PassedRequest(
+    door="http", method="GET", path="/v1/%41", query="wait_s=5", headers=("host: head2",), client="127.0.0.1"
+)
 MENDED = MendReport(token="t-1", error="no", at=1.5)
 DEEP = DeepReport(run="r-1", node=N1, measures=(MEASURE,), progress="half", at=1.5)
 PROGRESS = Progress(
@@ -229,6 +243,11 @@ def _messages() -> Iterator[tuple[str, Frame]]:
     yield from _jobs()
     yield from _setups()
     yield from _elastic()
+    yield "following", follower_greeting_frame(FOLLOWS)
+    yield "passed request", passed_request_frame(PASSED)
+    yield "passed answer", passed_answer_frame(PassedAnswer(status=200, headers=("content-type: text/plain",)))
+    yield "body", body_frame(BodyPiece(data="e30=", is_last=True))
+    yield "welcome of one of two heads", handshake._terms_frame(replace(TERMS, epoch=7))
 
 
 def _jobs() -> Iterator[tuple[str, Frame]]:
@@ -393,6 +412,10 @@ AS_SENT: tuple[tuple[str, Frame, Any], ...] = (
     ("facts", MESSAGES["no facts"], (J7, None)),
     ("facts_wanted", MESSAGES["facts wanted"], J7),
     *(("terms", handshake._terms_frame(one), one) for one in (TERMS, replace(TERMS, warning="off", defaults=DEFAULTS))),
+    *(("terms", handshake._terms_frame(one), one) for one in (replace(TERMS, epoch=7), replace(TERMS, epoch=2**40))),
+    ("follower_greeting", MESSAGES["following"], FOLLOWS),
+    ("passed_request", MESSAGES["passed request"], PASSED),
+    ("body", MESSAGES["body"], BodyPiece(data="e30=", is_last=True)),
     ("looked", MESSAGES["looked"], (N2, Witness.SILENT)),
     ("mended", mended_frame(MENDED), MENDED),
     ("deep", deep_frame(DEEP), DEEP),

@@ -23,9 +23,12 @@ def test_an_empty_file_means_the_same_to_the_agent_and_to_the_head() -> None:
     assert ours.checks == limits_of(theirs.checks)
 
 
-WRONG = (
+WRONG: tuple[dict[str, Any], ...] = (
     {"agent": {"hed": "x:1"}},
     {"agent": {"head": "x"}},
+    {"agent": {"head": []}},
+    {"agent": {"head": ["a:1", "a:1"]}},
+    {"agent": {"head": ["a:1", 7]}},
     {"agent": {"check_interval_s": 0.1}},
     {"agent": {"check_interval_s": 3601}},
     {"agent": {"check_interval_s": True}},
@@ -58,7 +61,7 @@ def test_values_are_read_with_their_types() -> None:
             "groups": [{"name": "a"}],
         }
     )
-    assert config.head_address == ("h", 1)
+    assert config.heads == (("h", 1),)
     assert (config.agent.check_interval_s, config.agent.kernel_log) == (2.0, Path("/tmp/log"))
     assert config.checks.values == {"disk.paths": ("/a",), "disk.full_percent": 95}
     assert config.checks.modes == {"site.x": "drain"}
@@ -70,14 +73,14 @@ def test_values_are_read_with_their_types() -> None:
     [
         ({"agent": {"hed": "x:1"}}, "steward.toml: agent.hed: unknown key"),
         ({"checks": {"dsk": {}}}, "steward.toml: checks.dsk: there is no check `dsk`; did you mean disk?"),
-        ({"agent": {"head": 5}}, "steward.toml: agent.head = 5: use a string"),
+        ({"agent": {"head": 5}}, "steward.toml: agent.head = 5: write HOST:PORT, or a list of them"),
         ({"agent": {"check_interval_s": "5"}}, 'agent.check_interval_s = "5": use a number'),
         ({"agent": {"check_interval_s": True}}, "agent.check_interval_s = true: use a number"),
         ({"agent": {"head": "h"}}, "write HOST:PORT"),
         ({"agent": {"head": "h:99999"}}, "write HOST:PORT"),
         ({"agent": 3}, "steward.toml: agent = 3: use a table"),
         ({"agent": {"restart_units": "a"}}, 'agent.restart_units = "a": use a list'),
-        ({"agent": {"head": date(2026, 1, 1)}}, 'agent.head = "2026-01-01": use a string'),
+        ({"agent": {"head": date(2026, 1, 1)}}, 'agent.head = "2026-01-01": write HOST:PORT'),
         ({"checks": {"disk": {"paths": "/"}}}, 'checks.disk.paths = "/": use a list of strings'),
         ({"checks": 3}, "steward.toml: checks = 3: use a table"),
     ],
@@ -99,7 +102,11 @@ def test_the_node_name_takes_its_place_in_every_path() -> None:
 
 
 def test_an_address_in_brackets_is_understood() -> None:
-    assert read({"agent": {"head": "[::1]:6861"}}).head_address == ("::1", 6861)
+    assert read({"agent": {"head": "[::1]:6861"}}).heads == (("::1", 6861),)
+
+
+def test_a_list_of_heads_is_understood_in_its_order() -> None:
+    assert read({"agent": {"head": ["b:1", "[::1]:6861", "a:2"]}}).heads == (("b", 1), ("::1", 6861), ("a", 2))
 
 
 @pytest.mark.parametrize("content", [None, "[agent", "\udcff"])

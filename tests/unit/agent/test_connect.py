@@ -12,8 +12,8 @@ from steward.agent import wiring
 from steward.agent.config import AgentConfig
 from steward.agent.opted import OptedBook
 from steward.model.agent_tables import AgentSettings, ClusterSettings
-from tests.fakes.munge import FakeMunge, FakeMunged
-from tests.fakes.wires import HELLO
+from tests.fakes.munge import FakeMunged
+from tests.fakes.wires import HELLO, sealer
 
 
 def test_a_failed_handshake_is_told_with_the_heads_address(tmp_path: Path) -> None:
@@ -24,10 +24,10 @@ def test_a_failed_handshake_is_told_with_the_heads_address(tmp_path: Path) -> No
         async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
             head = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
             config = AgentConfig(
-                cluster=ClusterSettings(slurm_user=pwd.getpwuid(os.getuid()).pw_name), agent=AgentSettings(head=head)
+                cluster=ClusterSettings(slurm_user=pwd.getpwuid(os.getuid()).pw_name), agent=AgentSettings(head=(head,))
             )
-            book, munge = OptedBook(tmp_path / "opted.json"), FakeMunge(FakeMunged(), 0)
+            book = OptedBook(tmp_path / "opted.json")
             with pytest.raises(Gone, match=f"the head at {head}: the connection ended"):
-                await wiring._Connect(config, HELLO.node, HELLO.incarnation, book, munge)()
+                await wiring._Connect(config, head, HELLO.node, HELLO.incarnation, book, sealer(FakeMunged()))()
 
     asyncio.run(story())

@@ -21,7 +21,8 @@ from steward.adapters.wire.frames import (
     dial,
 )
 from steward.adapters.wire.handshake import Terms
-from steward.agent.link import LAST_BACKOFF_S, HeadLink, HeadSilence, backoff_s
+from steward.agent.head_order import LAST_BACKOFF_S, backoff_s
+from steward.agent.link import HeadLink, HeadSilence
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S
 from tests.fakes.wires import HELLO, greet_agent, greet_head, sealer
@@ -109,7 +110,7 @@ def run(story: Callable[[Scene], Awaitable[None]], first: tuple[Frame, ...] = ()
         async with asyncio.timeout(2 * FACT_S):
             head, ears = Head(terms), Ears(first)
             server = await head.start()
-            link = HeadLink(head.connect, clock=SystemClock(), rng=random.Random(1))
+            link = HeadLink({"head1": head.connect}, clock=SystemClock(), rng=random.Random(1))
             running = asyncio.ensure_future(link.run(ears))
             try:
                 await story(Scene(head, ears, link, server))
@@ -145,7 +146,7 @@ def test_one_that_is_told_to_end_says_what_ends_with_it(word: float) -> None:
     async def story() -> None:
         head = Head()
         server = await head.start()
-        link = HeadLink(head.connect, clock=SystemClock(), rng=random.Random(1), last_word=lambda: word)
+        link = HeadLink({"head1": head.connect}, clock=SystemClock(), rng=random.Random(1), last_word=lambda: word)
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         await head.heard.get()
         running.cancel()
@@ -163,7 +164,7 @@ def test_one_that_is_told_to_end_is_heard_before_it_finds_out_what_ends_with_it(
     async def story() -> None:
         head = Head(replace(TERMS, interval_s=FACT_S / 2))
         server = await head.start()
-        link = HeadLink(head.connect, clock=SystemClock(), rng=random.Random(1), last_word=lambda: ALONE)
+        link = HeadLink({"head1": head.connect}, clock=SystemClock(), rng=random.Random(1), last_word=lambda: ALONE)
         running = asyncio.ensure_future(link.run(Ears(())))
         await until(lambda: head.beats == 1)
         running.cancel()
@@ -188,7 +189,7 @@ def test_what_is_said_while_a_connection_is_made_is_said_on_it() -> None:
             await go_on.wait()
             return await head.connect()
 
-        link = HeadLink(connect, clock=SystemClock(), rng=random.Random(1))
+        link = HeadLink({"head1": connect}, clock=SystemClock(), rng=random.Random(1))
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         await began.wait()
         link.post({"t": "opted"})
@@ -217,7 +218,7 @@ def test_what_was_said_on_a_connection_that_did_not_come_is_not_said_on_the_next
                 raise Gone("not yet")
             return await head.connect()
 
-        link = HeadLink(connect, clock=SystemClock(), rng=random.Random(1))
+        link = HeadLink({"head1": connect}, clock=SystemClock(), rng=random.Random(1))
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         assert await head.heard.get() == {"t": "report"}
         running.cancel()

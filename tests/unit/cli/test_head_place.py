@@ -43,7 +43,7 @@ def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
         slurm_user=settings.cluster.slurm_user,
         munge_socket=str(settings.cluster.munge_socket or ""),
         users_http=settings.head.users_http or "",
-        agent_head=settings.agent.head,
+        heads=settings.agent.head,
     )
 
 
@@ -59,12 +59,37 @@ def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_login_host_asks_the_controller_where_it_serves_users(users: str, head: str, url: str) -> None:
-    assert HeadPlace(users_http=users, agent_head=head).url == url
+    assert HeadPlace(users_http=users, heads=(head,)).url == url
 
 
 def test_a_login_host_uses_tls_where_the_head_has_a_certificate() -> None:
-    place = HeadPlace(users_http="0.0.0.0:6862", agent_head="203.0.113.7:6861", has_certificate=True)
+    place = HeadPlace(users_http="0.0.0.0:6862", heads=("203.0.113.7:6861",), has_certificate=True)
     assert place.url == "https://203.0.113.7:6862"
+
+
+HEADS = ("127.0.0.1:6861", "203.0.113.7:6861")
+AWAY = ("203.0.113.7:6861", "203.0.113.8:6861")
+
+
+@pytest.mark.parametrize(
+    ("place", "url"),
+    [
+        (HeadPlace(heads=AWAY, users_http="0.0.0.0:6862"), "http://203.0.113.7:6862,http://203.0.113.8:6862"),
+        (HeadPlace(heads=AWAY, users_http="203.0.113.9:6862"), "http://203.0.113.9:6862"),
+        (HeadPlace(heads=AWAY), "http://127.0.0.1:6860"),
+        (HeadPlace(heads=HEADS, users_http="0.0.0.0:6862"), "http://127.0.0.1:6860"),
+        (HeadPlace(heads=HEADS, http="0.0.0.0:6860"), "http://127.0.0.1:6860,http://203.0.113.7:6860"),
+        (HeadPlace(heads=HEADS[::-1], http="0.0.0.0:6860"), "http://127.0.0.1:6860,http://203.0.113.7:6860"),
+    ],
+)
+def test_with_two_heads_both_are_named_where_both_are_reached(place: HeadPlace, url: str) -> None:
+    assert place.url == url
+
+
+def test_where_the_other_head_listens_on_its_own_machine_only_a_person_is_told_to_go_there() -> None:
+    assert HeadPlace(heads=HEADS).hint() == "or run this on 203.0.113.7, where the other head is"
+    assert HeadPlace(heads=HEADS, http="0.0.0.0:6860").hint() == ""
+    assert HeadPlace(heads=AWAY).hint() == HeadPlace().hint() == ""
 
 
 def test_a_head_that_listens_everywhere_is_called_on_this_machine(
@@ -88,7 +113,7 @@ def test_without_a_file_it_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert local_place(None) == HeadPlace()
 
 
-@pytest.mark.parametrize("text", ["no toml", "[head]\nhttp = 7", "head = 7"])
+@pytest.mark.parametrize("text", ["no toml", "[head]\nhttp = 7", "head = 7", "[agent]\nhead = []", "agent = 7"])
 def test_a_wrong_file_is_an_error_with_its_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "steward.toml"
     file.write_text(text)

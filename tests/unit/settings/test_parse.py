@@ -65,6 +65,27 @@ def test_an_address_needs_host_and_port(value: str) -> None:
     assert "agent.head" in refusal(f'[agent]\nhead = "{value}"')
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("[]", "agent.head = []: write HOST:PORT, or a list of them"),
+        ("7", "agent.head = 7: write HOST:PORT, or a list of them"),
+        ('["head1:6861", 7]', "write HOST:PORT, or a list of them"),
+        ('["head1:6861", "head2"]', "'head2' is no address: write HOST:PORT with a port from 1 to 65535"),
+        ('["head1:6861", "head1:6861"]', "'head1:6861' is there twice; write each once"),
+        ('["a:1", "b:1", "c:1", "d:1", "e:1"]', "there are 5 addresses; write one for each head, at most 4"),
+    ],
+)
+def test_a_wrong_list_of_heads_is_told_with_what_to_write(value: str, told: str) -> None:
+    assert told in refusal(f"[agent]\nhead = {value}")
+
+
+def test_one_head_may_be_written_without_a_list() -> None:
+    alone = parse('[agent]\nhead = "head1:6861"', source="test", env={})
+    assert alone == parse('[agent]\nhead = ["head1:6861"]', source="test", env={})
+    assert alone.agent.head == ("head1:6861",)
+
+
 def test_a_word_of_another_form_is_refused_with_an_example() -> None:
     told = refusal('[resume]\ncheckpoint_signal = "SIGUSR1x"')
     assert 'resume.checkpoint_signal = "SIGUSR1x": use a value such as "USR1" (its form is ' in told

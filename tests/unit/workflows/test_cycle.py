@@ -18,7 +18,7 @@ from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.model.repair_policy import RepairPolicy
 from steward.model.setting_types import RepairMode
-from steward.ports import Retryable
+from steward.ports import Deposed, Retryable, Unsent
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands, PauseOrder, ResumeActions
@@ -67,6 +67,14 @@ class Bench:
     notifier: FakeNotifier = field(default_factory=FakeNotifier)
     snapshots: list[Snapshot] = field(default_factory=list)
     told: deque[Event] = field(default_factory=deque)
+    lease: str = ""
+    """Why this head does not hold the lease now."""
+    ahead_s: float = 0.0
+    """By how much its clock is ahead of the last leader's."""
+
+    def may_act(self) -> None:
+        if self.lease:
+            raise Unsent(self.lease)
 
     def __post_init__(self) -> None:
         self.provider.gate.set()
@@ -82,7 +90,14 @@ class Bench:
         ports = Ports(
             slurm=self.slurm, provider=self.provider, agents=self.agents, witness=FakeWitness(), site=FakeSite()
         )
-        applier = Applier(ports, journal, changed=observer.changed, listing=lambda: None, ring=self.bell.ring)
+        applier = Applier(
+            ports,
+            journal,
+            changed=observer.changed,
+            listing=lambda: None,
+            ring=self.bell.ring,
+            permit=self.may_act,
+        )
         parts = Parts(
             observer=observer,
             plan=lambda seen, want, memory, now: self.plan(seen, want, memory, now),
@@ -97,6 +112,8 @@ class Bench:
             want=a_want(),
             sweeps=Sweeps(quiet_s=5.0, busy_s=1.0),
             new_events=self.told,
+            permit=self.may_act,
+            clock_ahead_s=lambda: self.ahead_s,
         )
         return Cycle(parts, [self.snapshots.append])
 
@@ -238,6 +255,44 @@ def test_a_clock_that_a_time_server_moves_forward_a_little_ends_nothing() -> Non
     bench.clock.set(9.0)
     bench.cycle.turn()
     assert bench.cycle.clock_set == ""
+
+
+@pytest.mark.parametrize("ahead_s", [30.0, -30.0])
+def test_a_head_that_takes_over_from_one_with_another_clock_finds_its_memory_as_old_as_it_was(ahead_s: float) -> None:
+    bench = Bench(plan=once(down()))
+    bench.cycle.turn()
+    bench.clock.at += ahead_s
+    bench.ahead_s, bench.cycle = ahead_s, bench.head()
+    bench.cycle.turn()
+    assert list(bench.snapshots[-1].memory.asked.values()) == [NOW + ahead_s]
+
+
+def test_a_head_without_the_lease_looks_on_and_neither_writes_nor_acts() -> None:
+    bench = Bench(plan=once(down()), lease="its lease could not be renewed")
+    bench.cycle.turn()
+    assert (bench.store.memory, bench.slurm.node_table[N1].is_down) == (Memory(), False)
+    assert "lease could not be renewed" in str(bench.cycle.standstill())
+    bench.lease = ""
+    bench.cycle.turn()
+    assert bench.slurm.node_table[N1].is_down
+
+
+def test_a_head_that_loses_the_lease_after_its_commit_does_not_act() -> None:
+    bench = Bench(plan=once(down()))
+
+    def lose(what: str) -> None:
+        bench.lease = "another head leads"
+
+    bench.store.wrote = lose
+    bench.cycle.turn()
+    assert not bench.slurm.node_table[N1].is_down
+
+
+def test_a_deposed_head_ends() -> None:
+    bench = Bench(plan=once(down()))
+    bench.store.refuse = Deposed("head2 has taken the lead (epoch 9)")
+    bench.cycle.run()
+    assert not bench.slurm.node_table[N1].is_down
 
 
 def test_an_event_from_outside_is_stored_once() -> None:

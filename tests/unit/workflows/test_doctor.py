@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
+from steward.model.leadership import Heads, OtherHead
 from steward.model.observed import AgentDetail
 from steward.model.settings import Problem, Settings, SettingsError, parse
 from steward.workflows.doctor import (
@@ -17,6 +19,7 @@ from steward.workflows.doctor import (
     judge_channels,
     judge_dynamic,
     judge_fit,
+    judge_heads,
     judge_include,
     judge_lent,
     judge_loaded,
@@ -268,3 +271,46 @@ def test_a_channel_for_a_group_that_is_not_there_is_told_and_one_of_the_api_is_t
     assert judge_channels(settings(channel + made), {"workers", "gpu"}) == []
     [line] = judge_channels(settings(channel + made), {"workers"})
     assert (line.health, line.text) == (Health.WARN, "notify channel ops is for group gpu, which is not there")
+
+
+def _other(**said: Any) -> OtherHead:
+    known: dict[str, Any] = {"is_heard": True, "picture_s": 12.0, "trouble": "", "version": "1.0"}
+    return OtherHead(name="head2:6861", **{**known, **said})
+
+
+def _heads(*others: OtherHead, trouble: str = "") -> Heads:
+    return Heads(leader="head1:6861", epoch=7, since=5.0, is_beside_slurmctld=True, trouble=trouble, others=others)
+
+
+def test_a_head_alone_has_no_line_on_heads() -> None:
+    assert judge_heads(None) == []
+
+
+def test_a_follower_that_could_take_over_is_told_with_the_age_of_its_picture() -> None:
+    leads, ready = judge_heads(_heads(_other()))
+
+    assert (leads.health, leads.text[:18]) == (Health.OK, "head1:6861 leads, ")
+    assert (ready.health, ready.text) == (
+        Health.OK,
+        "head2:6861 could take over now; its picture of Slurm is 12 s old",
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (_other(is_heard=False), "it is not heard"),
+        (_other(trouble="scontrol failed: no answer"), "scontrol failed: no answer"),
+    ],
+)
+def test_a_follower_that_could_not_take_over_is_told_with_the_reason(other: OtherHead, why: str) -> None:
+    told = judge_heads(_heads(other))[-1]
+
+    assert (told.health, told.text) == (Health.WARN, f"head2:6861 could not take over now: {why}")
+
+
+def test_a_lease_that_cannot_be_renewed_and_an_absent_second_head_are_told() -> None:
+    lease, alone = judge_heads(_heads(trouble="db1 does not answer"))
+
+    assert (lease.health, lease.text) == (Health.BAD, "no lease: db1 does not answer")
+    assert (alone.health, alone.text) == (Health.WARN, "no other head can take over")

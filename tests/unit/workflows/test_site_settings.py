@@ -90,6 +90,7 @@ def test_a_cluster_name_with_quotes_stays_one_text() -> None:
         ("capacity.owned_partitions", '[capacity]\nowned_partitions = ["trian"]'),
         ("resume.default[0].partition", '[[resume.default]]\npartition = "trian"\nmode = "1"'),
         ("agent.head", '[agent]\nhead = "localhost:6861"'),
+        ("agent.head", '[agent]\nhead = ["head1:6861", "localhost:6861"]'),
         ("agent.hold_head_absent_s", '[agent]\nhead = "head1:6861"\nhold_head_absent_s = 100'),
     ],
 )

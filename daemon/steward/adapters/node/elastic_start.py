@@ -94,8 +94,20 @@ def listen(among: Sequence[int] = _PORTS) -> socket.socket:
     raise Retryable(f"no port is free for an elastic run: {TRIES} of {among[0]} to {among[-1]} are taken")
 
 
-def address_towards(host: str, port: int) -> str:
-    """Return this machine's address on the route to the host, where the cluster's nodes reach it. Raises OSError."""
+def address_towards(heads: Sequence[tuple[str, int]]) -> str:
+    """Return this machine's address on the route to a head, where the cluster's nodes reach it.
+
+    The first head whose name is known counts. Raises OSError.
+    """
+    *others, last = heads
+    for head in others:
+        with contextlib.suppress(OSError):
+            return _address_towards(*head)
+    return _address_towards(*last)
+
+
+def _address_towards(host: str, port: int) -> str:
+    """Return this machine's address on the route to the host. Raises OSError."""
     family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as way:
         way.connect(place)

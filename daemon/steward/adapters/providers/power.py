@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from steward.adapters.files import StateFile
+from steward.adapters.files import SharedText, StateFile
 from steward.adapters.slurm.power import Power, PowerSwitch, power_of
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -49,7 +49,7 @@ class PowerCycle:
 Cycles = Mapping[NodeName, PowerCycle]
 
 
-def records(path: Path) -> StateFile[Cycles]:
+def records(path: Path, shared: SharedText | None = None) -> StateFile[Cycles]:
     """Return the file with the last cycle of each node, which shows whose machine runs as the node."""
     return StateFile(
         path=path,
@@ -58,6 +58,7 @@ def records(path: Path) -> StateFile[Cycles]:
         empty=dict,
         of_json=lambda told: {cycle.node: cycle for cycle in (PowerCycle(**entry) for entry in told)},
         to_json=lambda cycles: [asdict(cycle) for cycle in cycles.values()],
+        shared=shared,
     )
 
 
@@ -78,15 +79,22 @@ _STATES = {
 class PowerProvider:
     """ProviderPort on power states. It may power `nodes`; `read` returns Slurm's nodes; `state` is the file of tokens.
 
+    Several heads keep these in their `shared` text.
     Safe to call from several threads and processes at once.
     """
 
     def __init__(
-        self, settings: PowerSettings, nodes: Iterable[NodeName], state: Path, read: Read, switch: PowerSwitch
+        self,
+        settings: PowerSettings,
+        nodes: Iterable[NodeName],
+        state: Path,
+        read: Read,
+        switch: PowerSwitch,
+        shared: SharedText | None = None,
     ) -> None:
         self._settings = settings
         self._nodes = tuple(nodes)
-        self._records = records(state)
+        self._records = records(state, shared)
         self._read = read
         self._switch = switch
 
@@ -97,11 +105,14 @@ class PowerProvider:
         with self._records.locked() as cycles:
             nodes = self._read()
             now = {node: self._brought_up_to_date(cycle, power_of(nodes.get(node))) for node, cycle in cycles.items()}
-            for cycle in now.values():
-                if cycle.leaving and power_of(nodes.get(cycle.node)) in _CAN_END:
-                    self._switch_off(cycle.node)
-            if now != cycles:
+            going = [
+                cycle.node for cycle in now.values() if cycle.leaving and power_of(nodes.get(cycle.node)) in _CAN_END
+            ]
+            # The write comes first: of several heads, it is refused to one that does not lead.
+            if now != cycles or going:
                 self._records.save(now)
+            for node in going:
+                self._switch_off(node)
         found = [self._instance(cycle, nodes.get(cycle.node)) for cycle in now.values()]
         found += [
             _unasked(name, nodes[name])

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from steward.adapters.files import StateFile
+from steward.adapters.files import SharedText, StateFile
 from steward.adapters.process import Failed, run
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -50,7 +50,7 @@ class State:
         return replace(self, reboots=tuple(kept for kept in self.reboots if kept != token))
 
 
-def records(path: Path) -> StateFile[State]:
+def records(path: Path, shared: SharedText | None = None) -> StateFile[State]:
     """Return the file with the loans of spares and the last reboots."""
     return StateFile(
         path=path,
@@ -59,6 +59,7 @@ def records(path: Path) -> StateFile[State]:
         empty=State,
         of_json=lambda told: State(loans=tuple(Loan(**loan) for loan in told["loans"]), reboots=tuple(told["reboots"])),
         to_json=asdict,
+        shared=shared,
     )
 
 
@@ -70,13 +71,17 @@ _OUTPUT_KEPT = 65536
 class StaticProvider:
     """ProviderPort on fixed machines: `nodes`, with the spares. `state` is the file of loans and reboots.
 
+    Several heads keep these in their `shared` text.
+
     Every method is safe to call from several threads and processes at once.
     """
 
-    def __init__(self, settings: StaticSettings, nodes: Iterable[NodeName], state: Path) -> None:
+    def __init__(
+        self, settings: StaticSettings, nodes: Iterable[NodeName], state: Path, shared: SharedText | None = None
+    ) -> None:
         self._settings = settings
         self._nodes = tuple(nodes)
-        self._records = records(state)
+        self._records = records(state, shared)
 
     def describe(self) -> str:
         reboot = self._settings.reboot[0] if self._settings.reboot else "no command"

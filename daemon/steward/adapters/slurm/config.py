@@ -1,5 +1,6 @@
 """Slurm's own settings, as `scontrol show config` and the files beside slurm.conf say them."""
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from steward.ports import PortError
 
 _MAX_BYTES = 1 << 20
 _ASK_AGAIN_S, _NO_ANSWER_S = 60.0, 5.0
+_PING = re.compile(r"^Slurmctld\([^)]*\) at (?P<host>\S+) is (?P<state>\S+)", re.MULTILINE)
 _TOPOLOGIES = ("topology/tree", "topology/block")
 """The plugins that place jobs by the nodes of a topology file."""
 
@@ -24,6 +26,12 @@ class SlurmConfig:
     def config(self) -> dict[str, str]:
         """Return each setting with its value in slurmctld."""
         return settings_in(self._show("config"))
+
+    def controller(self) -> str:
+        """Return the host of the slurmctld that is in control: the first that answers; empty if none does."""
+        # A primary that comes back takes control again; scontrol lists it first.
+        answer = self._commands.read("scontrol", "ping")
+        return next((found["host"] for found in _PING.finditer(answer) if found["state"] == "UP"), "")
 
     def topology(self, config: Mapping[str, str]) -> str:
         """Return `scontrol show topology`; empty where Slurm has no topology of switches or blocks."""

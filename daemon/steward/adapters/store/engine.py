@@ -6,6 +6,7 @@ disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
 """
 
 import contextlib
+import math
 import os
 import sqlite3
 from pathlib import Path
@@ -20,7 +21,13 @@ from steward.ports import Permanent, Retryable
 WRITES = {"steward_writes": True}
 """Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
 _BUSY_MS = 2000
+_ANSWER_S = 20.0
+"""How long a database's server may take for an answer, unless said."""
 _PRIVATE = 0o600
+_MYSQL_BOUNDS = ("SET SESSION idle_transaction_timeout = 3", "SET SESSION innodb_lock_wait_timeout = 3")
+_POSTGRESQL_BOUNDS = ("SET idle_in_transaction_session_timeout = '3s'", "SET lock_timeout = '3s'")
+"""The server ends the transaction of a head whose machine is gone: it would hold the lease's row for hours."""
+SHARED = "name a MariaDB or PostgreSQL in head.database, and move the store there with `steward head move-state`"
 _REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
 REVISION = "0001"
 """The revision of the tables. A change after a release needs another one, and a step that leads to it."""
@@ -31,16 +38,23 @@ def sqlite_url(file: Path) -> str:
     return f"sqlite:///{file}"
 
 
-def open_engine(url: str) -> Engine:
-    """Return an engine whose database has the tables of `REVISION`.
+def open_engine(url: str, *, timeout_s: float = _ANSWER_S) -> Engine:
+    """Return an engine whose database has the tables of `REVISION`. A server may take `timeout_s` for an answer.
 
     Raises Permanent for a bad URL or tables of another revision, Retryable if it cannot be opened or written now.
     """
-    engine = _made(url)
+    engine = _made(url, timeout_s)
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
+    else:
+        _prepare_server(engine)
     _make_tables(engine)
     return engine
+
+
+def is_file(url: str) -> bool:
+    """Return whether the database is an SQLite file, which heads on two hosts cannot share."""
+    return _parsed(url).get_backend_name() == "sqlite"
 
 
 def check_url(url: str) -> None:
@@ -48,14 +62,23 @@ def check_url(url: str) -> None:
     _made(url).dispose()
 
 
-def _made(url: str) -> Engine:
+def _made(url: str, timeout_s: float = _ANSWER_S) -> Engine:
     parsed = _parsed(url)
     try:
-        return create_engine(parsed)
+        return create_engine(parsed, connect_args=_bounds(parsed, timeout_s))
     except (NoSuchModuleError, ImportError) as error:
         raise Permanent(f"database {_shown(parsed)}: {error}; install the driver of its dialect") from error
     except (ArgumentError, TypeError):  # the error's text quotes what comes after the `?`
         raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
+
+
+def _bounds(url: URL, timeout_s: float) -> dict[str, Any]:
+    """Return the arguments with which a driver gives up a server that does not answer: a machine that is gone."""
+    if url.get_driver_name() == "pymysql":
+        return dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), math.ceil(timeout_s))
+    if url.get_driver_name().startswith("psycopg"):
+        return {"connect_timeout": math.ceil(timeout_s), "tcp_user_timeout": math.ceil(timeout_s * 1e3)}
+    return {}
 
 
 def _parsed(url: str) -> URL:
@@ -115,6 +138,21 @@ def _make(connection: Connection) -> None:
     VERSION.create(connection, checkfirst=begun)
     metadata.create_all(connection, checkfirst=begun)
     connection.execute(insert(VERSION).values(version_num=REVISION))
+
+
+def _prepare_server(engine: Engine) -> None:
+    """Bound how long a database's server waits for us, and how long our transactions wait for each other."""
+    is_mysql = engine.dialect.name in ("mysql", "mariadb")
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        for order in _MYSQL_BOUNDS if is_mysql else _POSTGRESQL_BOUNDS:
+            # MySQL has no bound for an idle transaction
+            with contextlib.suppress(Exception):
+                cursor.execute(order)
+        cursor.close()
+        connection.commit()
 
 
 def _prepare_sqlite(engine: Engine) -> None:

@@ -24,6 +24,8 @@ CHANNEL = "notify"
 """The section of notification channels' state; no field of Memory has this name."""
 USED = "used"
 """The section of things that may be used once, such as signatures of requests; no field of Memory has this name."""
+TEXT = "text"
+"""The section of texts that providers keep in place of files; no field of Memory has this name."""
 _PRUNE_ROWS = 5000
 MOST_ROWS, MOST_OF_KIND = 500_000, 50_000
 """Up to `MOST_ROWS` rows of journal and of events are kept, and this many events of one kind, however young."""
@@ -67,6 +69,16 @@ def readable(kind: Any, body: str, where: str) -> Any:
 def keep_channel(connection: Connection, name: str, state: ChannelState) -> None:
     body = json.dumps(encode(ChannelState, state), ensure_ascii=False)
     write(connection, sections.Changes(put=((CHANNEL, name, body),), gone=()))
+
+
+def text(connection: Connection, name: str) -> str | None:
+    """Return a provider's text; None if there is none."""
+    table = memory_table
+    return connection.execute(select(table.c.body).where(table.c.section == TEXT, table.c.key == name)).scalar()
+
+
+def keep_text(connection: Connection, name: str, text: str) -> None:
+    write(connection, sections.Changes(put=((TEXT, name, text),), gone=()))
 
 
 def first_use(connection: Connection, key: str, *, until: float, now: float) -> bool:

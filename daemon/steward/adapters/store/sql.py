@@ -4,8 +4,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, true
@@ -24,7 +24,7 @@ from steward.model.ledger import Run
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.policy.job.ledger import Line, changed_lines, key_of
-from steward.ports import LedgerQuery, Permanent, Retryable
+from steward.ports import Deposed, LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0
 """Outcomes count for this time. One that lies further in the future is from a wrong clock."""
@@ -47,12 +47,16 @@ class SqlStore:
         keep_s: float = _KEEP_S,
         keep_ledger_s: float = _KEEP_LEDGER_S,
         mender: Mender | None = None,
+        fence: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
-        """Take the engine; `mender` repairs its file. Without one, every use of a damaged database raises Permanent."""
+        """Take the engine; `mender` repairs its file. Without one, every use of a damaged database raises Permanent.
+
+        `fence` is called in each transaction that writes, and raises Deposed if this head may not write.
+        """
         self._engine = engine
         self._now = now
         self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
-        self._mender, self._mended = mender, 0
+        self._mender, self._mended, self._fence = mender, 0, fence
         if mender is not None:
             mender.note_used()
         self._writing = threading.RLock()
@@ -63,7 +67,8 @@ class SqlStore:
         with self._transaction() as connection:
             (memory, lost), open_keys = rows.memory(connection), rows.open_keys(connection)
         if lost:
-            self.add_events([_unreadable(lost, self._now())])
+            with suppress(Deposed):  # a follower reads, too
+                self.add_events([_unreadable(lost, self._now())])
         asked = {key: at for key, at in memory.asked.items() if key not in open_keys}
         return replace(memory, asked=MappingProxyType(asked))
 
@@ -119,6 +124,16 @@ class SqlStore:
         with self._writing, self._transaction(writes=True) as connection:
             rows.keep_channel(connection, name, state)
 
+    def text(self, name: str) -> str | None:
+        """Return the text that a provider keeps here, in place of a file; None if there is none."""
+        with self._transaction() as connection:
+            return rows.text(connection, name)
+
+    def keep_text(self, name: str, text: str) -> None:
+        """Replace a provider's text."""
+        with self._writing, self._transaction(writes=True) as connection:
+            rows.keep_text(connection, name, text)
+
     def first_use(self, key: str, until: float) -> bool:
         with self._writing, self._transaction(writes=True) as connection:
             now = self._now()
@@ -144,6 +159,8 @@ class SqlStore:
         engine, mended = self._engine.execution_options(**WRITES) if writes else self._engine, self._mended
         try:
             with engine.begin() as connection:
+                if writes:
+                    self._fence(connection)
                 yield connection
         except OperationalError as error:
             raise Retryable(f"database {_shown(self._engine)}: {error.orig}") from error
@@ -173,6 +190,20 @@ class SqlStore:
                 mender.mend(problem, is_remembered=True)
                 mender.note_used()
                 self._mended, self._stored = mended + 1, None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """SharedText in the store of several heads."""
+
+    store: SqlStore
+    name: str
+
+    def read(self) -> str | None:
+        return self.store.text(self.name)
+
+    def write(self, text: str) -> None:
+        self.store.keep_text(self.name, text)
 
 
 def _unreadable(lost: Sequence[str], at: float) -> Event:

@@ -9,30 +9,30 @@ metadata = MetaData()
 _SEQUENCE = BigInteger().with_variant(Integer(), "sqlite")
 
 # MariaDB compares text without case and trailing spaces unless told otherwise: two keys must not become one.
-_KEY = String(255).with_variant(VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
+KEY = String(255).with_variant(VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
 
 # MariaDB's TEXT ends at 65,535 bytes, and a deep check of many nodes is one row of memory.
-_BODY = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
+BODY = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
 
 memory = Table(
     "memory",
     metadata,
     Column("section", String(40), primary_key=True),
-    Column("key", _KEY, primary_key=True),
-    Column("body", _BODY, nullable=False),
+    Column("key", KEY, primary_key=True),
+    Column("body", BODY, nullable=False),
 )
 
 journal = Table(
     "journal",
     metadata,
     Column("seq", _SEQUENCE, primary_key=True, autoincrement=True),
-    Column("key", _KEY, nullable=False),
+    Column("key", KEY, nullable=False),
     Column("kind", String(40), nullable=False),
-    Column("body", _BODY, nullable=False),
-    Column("why", _BODY, nullable=False),
+    Column("body", BODY, nullable=False),
+    Column("why", BODY, nullable=False),
     Column("asked_at", Float(53), nullable=False),
     Column("outcome_at", Float(53)),
-    Column("error", _BODY, nullable=False, default=""),
+    Column("error", BODY, nullable=False, default=""),
     Index("journal_key", "key"),
     Index("journal_outcome_at", "outcome_at"),
     sqlite_autoincrement=True,
@@ -46,7 +46,7 @@ events = Table(
     Column("kind", String(80), nullable=False),
     Column("node", String(255)),
     Column("job", BigInteger),
-    Column("body", _BODY, nullable=False),
+    Column("body", BODY, nullable=False),
     Index("events_node", "node", "seq"),
     Index("events_job", "job", "seq"),
     sqlite_autoincrement=True,
@@ -55,12 +55,12 @@ events = Table(
 ledger = Table(
     "ledger",
     metadata,
-    Column("key", _KEY, primary_key=True),
+    Column("key", KEY, primary_key=True),
     Column("kind", String(10), nullable=False),
     Column("begun", Float(53), nullable=False),
     Column("ended", Float(53)),
     Column("job", BigInteger),
-    Column("body", _BODY, nullable=False),
+    Column("body", BODY, nullable=False),
     Index("ledger_begun", "begun"),
     Index("ledger_job", "job"),
 )

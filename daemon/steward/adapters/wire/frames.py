@@ -82,21 +82,23 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(word)
 
 
-async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def dial(
+    host: str, port: int, threads: Threads, *, within_s: float = DIAL_TIMEOUT_S
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address of `host` that answers. Raises Gone, with the last reason.
 
     The look-up of the name and the connecting have time limits, and never hold up an exit.
     """
     try:
         found = await threads.call(
-            lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), name="resolve", timeout_s=DIAL_TIMEOUT_S
+            lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), name="resolve", timeout_s=within_s
         )
     except OSError as error:
         raise Gone(f"the head's name {host!r} cannot be resolved: {cause(error)}") from None
     why = "it has no address"
     for *_, address in found:
         try:
-            async with asyncio.timeout(DIAL_TIMEOUT_S):
+            async with asyncio.timeout(within_s):
                 return await asyncio.open_connection(str(address[0]), port, limit=MAX_FRAME + 4)
         except (OSError, TimeoutError) as error:
             why = cause(error)

@@ -21,6 +21,7 @@ from steward.adapters.wire.frames import (
     read_frame,
     tune_socket,
 )
+from steward.adapters.wire.head_messages import FOLLOWING, HeadFollows, follower_greeting_of
 from steward.adapters.wire.job_messages import defaults_of, defaults_records
 from steward.adapters.wire.messages import opted_frame, opted_list, opted_record
 from steward.adapters.wire.seal import PeerRole, Sealer, Seals, digest
@@ -52,12 +53,13 @@ _OPTED_BYTES_OF_HELLO = MAX_HELLO - 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The introduction of an agent, with the opted-in jobs that it knows."""
+    """The introduction of an agent, with the opted-in jobs that it knows; or of a head that passes a request on."""
 
     node: NodeName
     incarnation: Incarnation
     version: str
     opted: tuple[OptedIn, ...] = ()
+    is_head: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,8 @@ class Terms:
 
     The head's silence counts only while an answer is due. `now` is its clock (Unix s). `defaults` are the site's modes
     for jobs without the option; the first that fits a job counts. `warning` is a sentence for every job that asks to be
-    resumed: what this site's settings keep Steward from doing for it.
+    resumed: what this site's settings keep Steward from doing for it. `epoch` counts up with each head that takes the
+    lead; 0 for a head that is alone.
     """
 
     interval_s: float
@@ -74,6 +77,7 @@ class Terms:
     now: float
     defaults: tuple[SiteDefault, ...] = ()
     warning: str = ""
+    epoch: int = 0
 
 
 def seconds_to_next_beat(wait_s: float, head_now: float) -> float:
@@ -243,12 +247,16 @@ async def greet_head(
 ) -> tuple[Channel, Terms]:
     """Carry out the agent's side of the handshake, within `usual_s` unless the head asks the agent to wait longer.
 
-    Jobs for which the hello has no room follow after the welcome. Raises as `accept_agent` does.
+    Jobs for which the hello has no room follow after the welcome. Raises as `accept_agent` does, and HeadFollows.
     """
     tune_socket(writer)
     nonce = secrets.token_hex(16)
     async with _TimeLimit(usual_s) as limit:
-        challenge = await _expect(reader, "challenge")
+        challenge = await read_frame(reader)
+        if challenge["t"] == FOLLOWING:
+            raise HeadFollows(follower_greeting_of(challenge))
+        if challenge["t"] != "challenge":
+            raise _out_of_turn(challenge, "challenge")
         head_nonce = _nonce(challenge)
         limit.last(_time_to_wait(challenge, usual_s))
         newest, *older = _portions(hello.opted, _OPTED_BYTES_OF_HELLO)
@@ -371,6 +379,7 @@ def _hello_frame(hello: Hello, nonce: str) -> Frame:
         "version": hello.version,
         "nonce": nonce,
         "opted": [opted_record(one) for one in hello.opted],
+        **({"head": True} if hello.is_head else {}),
     }
 
 
@@ -386,6 +395,7 @@ def _hello_of(frame: Frame) -> Hello:
         incarnation=incarnation,
         version=text_field(frame, "version", 32),
         opted=opted_list(frame),
+        is_head=frame.get("head") is True,
     )
 
 
@@ -397,6 +407,7 @@ def _terms_frame(terms: Terms) -> Frame:
         "now": terms.now,
         "defaults": defaults_records(terms.defaults),
         "warning": terms.warning,
+        **({"epoch": terms.epoch} if terms.epoch else {}),
     }
 
 
@@ -407,6 +418,7 @@ def _terms_of(frame: Frame) -> Terms:
         now=number_field(frame, "now"),
         defaults=defaults_of(frame),
         warning=printable(str(frame.get("warning", "")), _MAX_WARNING),
+        epoch=int_field(frame, "epoch") if "epoch" in frame else 0,
     )
     if not 0 < terms.interval_s < terms.late_after_s:
         raise Malformed(f"interval {terms.interval_s:g} s and late_after {terms.late_after_s:g} s do not fit")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from steward.model.setting_types import WrittenAs
 from steward.model.settings.errors import fields_of, range_text, section_of
 from steward.model.settings.root import Settings
 
@@ -71,8 +72,14 @@ def _section(model: type, path: tuple[str, ...], fields: Mapping[str, FieldInfo]
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    value = f"{_type(field.annotation)} {_short_range(range_text(field))}".strip().removeprefix("number ")
+    type = f"{_alone(field)}{_type(field.annotation)}"
+    value = f"{type} {_short_range(range_text(field))}".strip().removeprefix("number ")
     return f"| `{name}` | {value} | {_default(field)} | {field.description or ''} |"
+
+
+def _alone(field: FieldInfo) -> str:
+    """Return a prefix that says that one of the values may stand without a list; empty where it may not."""
+    return "string or " if any(isinstance(mark, WrittenAs) for mark in field.metadata) else ""
 
 
 def _short_range(words: str) -> str:

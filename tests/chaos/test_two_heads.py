@@ -1,0 +1,51 @@
+"""A second head: the first is gone, or stands still for a minute and is woken, at each step of each flow.
+
+`python -m tests.chaos.test_two_heads` runs every cell; CI runs a diagonal.
+"""
+
+import sys
+
+import pytest
+
+from tests.chaos.cell import Result, run_cell
+from tests.chaos.columns import TWO_HEADS, Column
+from tests.chaos.matrix import flow_of, quiet, rows, undisturbed
+
+
+def _cells() -> list[tuple[str, str, Column]]:
+    return [(flow, step, column) for flow, step in rows() for column in TWO_HEADS]
+
+
+def _sample() -> list[tuple[str, str, Column]]:
+    """Every row once, the columns in turn."""
+    return [(*row, TWO_HEADS[at % len(TWO_HEADS)]) for at, row in enumerate(rows())]
+
+
+def _run(flow: str, step: str, column: Column) -> Result:
+    with quiet():
+        return run_cell(flow_of(flow), step, column, undisturbed(flow))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("flow", "step", "column"),
+    [pytest.param(*cell, id=f"{cell[0]}, {cell[1]}, {cell[2].name}") for cell in _sample()],
+)
+def test_two_heads_do_nothing_twice_and_forget_nothing(flow: str, step: str, column: Column) -> None:
+    """The end has the same machines, jobs and restarts as without a fault."""
+    assert _run(flow, step, column).broken == ()
+
+
+def main() -> int:
+    """Run every cell and print the red ones."""
+    found = [_run(*cell) for cell in _cells()]
+    red = [one for one in found if one.broken]
+    for one in red:
+        print(f"{one.flow}: {one.step}: {one.column}: {', '.join(one.broken)}")
+    felt = sum(one.felt for one in found)
+    print(f"{len(found)} cells, the fault was felt in {felt}, {len(red)} are red")
+    return 1 if red else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
