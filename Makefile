@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help house setup setup-all setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages assess e2e-packages clean
+  tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages assess simulate e2e-packages clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -136,6 +136,9 @@ bench-capacity: setup ## 1,000 simulated nodes, then 2,000, then 100; ARGS="--fi
 bench-elastic: setup shim ## what a change of size costs, against requeue; ARGS="--rounds N --requeues N --json FILE"
 	$(BIN)/python -m tests.bench.elastic $(ARGS)
 
+simulate:       ## Llama 3's 54 days, and the picture of docs/simulate.md; about five minutes
+	@$(BIN)/steward simulate --llama3 --runs 1 --svg docs/simulate.svg
+
 chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many operations of random stories
 	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)), \
 	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
@@ -149,7 +152,7 @@ packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), 
 assess:         ## `steward assess` alone, in dist/: one file for a login host, and a wheel for pipx
 	@$(PYTHON) -m tools.assess
 
-e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site ordinary root configless mixed fixed --suite trixie"
+e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site ordinary root configless mixed fixed elsewhere --suite trixie"
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages

@@ -66,6 +66,7 @@ static const struct flag flags[] = {
 	FIELD(hostname, put_text, node->node_hostname)            \
 	FIELD(port, put_number16, node->port)                     \
 	FIELD(cpus, put_number16, node->cpus)                     \
+	FIELD(threads, put_number16, node->threads)               \
 	FIELD(memory_mb, put_number, (int64_t) node->real_memory) \
 	FIELD(gres, put_text, node->gres)                         \
 	FIELD(boot_time, put_time, node->boot_time)               \

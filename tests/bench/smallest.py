@@ -10,6 +10,7 @@ from pathlib import Path
 WITHOUT_SLURM: Mapping[str, str] = {
     "assess": "--years 2 --jobs 400 --nodes 32 --records 2000",
     "capacity": "--first 3 --most 13 --last 2 --boot-s 0.2 --command-ms 1 --call-ms 1",
+    "hangs": "--faults 12 --phases 14",
     "heartbeats": "--agents 10 --seconds 1",
     "plans": "--nodes 2700 --jobs 700",
     "quota_day": "",

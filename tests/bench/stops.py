@@ -98,6 +98,11 @@ class Watch:
     def word(self, job: int, name: str) -> str:
         return self.jobs.get(job, {}).get(name, "")
 
+    def host(self, job: int) -> str:
+        """Where it runs, asked now."""
+        told = self.bed.run(["squeue", "--noheader", "--format=%B", f"--jobs={job}"], timeout_s=60).text
+        return told.strip()
+
     def restarts(self, job: int) -> int:
         return int(self.word(job, "Restarts") or 0)
 
@@ -158,7 +163,8 @@ def one_stop(watch: Watch, number: int, dice: random.Random) -> Seen:
         wait_until("it has begun", lambda: begins(bed, name), _BEGIN_S, every_s=0.2)
         time.sleep(dice.uniform(1.0, 3.0))
         before = begins(bed, name)
-        node, since = before[-1][0], time.time()
+        # a machine that is back may yet get an old order to begin it, which Slurm ends at once
+        node, since = watch.host(job), time.time()
         stop(bed, node, way, gap)
         cut = time.time()
         wait_until("it runs again", lambda: len(begins(bed, name)) > len(before), _BACK_S, every_s=0.2)

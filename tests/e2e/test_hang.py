@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from steward.adapters.process import Completed
 from tests.e2e.story import Story
 
@@ -86,3 +88,44 @@ def _bundle(story: Story, name: str) -> Completed:
     """What the head has kept, of all nodes."""
     places = ["/var/lib/steward", str(story.bed.shared.parent)]
     return story.bed.run(["find", *places, "-path", f"*/bundles/{name}/*", "-exec", "cat", "{}", "+"], check=False)
+
+
+RANKS = """
+import os, pathlib, signal, time
+
+rank, again = int(os.environ["SLURM_PROCID"]), os.environ["STEWARD_RESUME_COUNT"] != "0"
+with open(f"ran.{rank}", "a") as out:
+    print(os.environ["SLURMD_NODENAME"], file=out)
+began = time.monotonic()
+while time.monotonic() < began + (1.0 if again else 25.0):  # steps that use some CPU
+    until = time.monotonic() + 0.1
+    while time.monotonic() < until:
+        pass
+    time.sleep(0.2)
+if rank == 1 and not again:
+    pathlib.Path("stopped").touch()
+    os.kill(os.getpid(), signal.SIGSTOP)
+mine, other = (pathlib.Path(f"done.{number}") for number in (rank, 1 - rank))
+mine.touch()
+while not other.exists():  # the collective
+    time.sleep(0.5)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_job_of_which_one_rank_is_stopped_runs_again_without_that_ranks_node(story: Story) -> None:
+    """It tells no step: that it hangs, and whose fault it is, is seen from outside."""
+    (story.dir / "ranks.py").write_text(RANKS)
+    script = story.script("ranks.sh", f"srun -N2 -n2 --kill-on-bad-exit=0 python3 {story.dir}/ranks.py\n")
+    job = story.submit(script, "--auto-resume=1,hang=30", "-N2", "--exclusive")
+    story.wait("a rank is stopped", lambda: (story.dir / "stopped").exists(), 60.0)
+    story.wait("that is found", lambda: _told(story, job, "job.hang"), 75.0)
+    story.wait("both ranks run again", lambda: all(len(story.lines(f"ran.{rank}")) == 2 for rank in (0, 1)), 45.0)
+    assert story.wait_end(job).state == "COMPLETED"
+    culprit = story.lines("ran.1")[0]
+    assert culprit not in (story.lines("ran.0")[1], story.lines("ran.1")[1])
+    (text,) = _told(story, job, "job.hang")
+    assert f"rank 1 of step 0 ({culprit}, process " in text
+    assert "stopped by a signal" in text
+    assert f"{culprit}: rank 1 of step 0" in _told(story, job, "job.decided")[0]

@@ -12,7 +12,11 @@ from tests.e2e.quota_bed import SETTINGS, SLURM_CONF, SOON_S, QuotaStory
 from tests.e2e.test_quota_shapes import states
 
 P4D, C5 = "ml.p4d.24xlarge", "ml.c5.2xlarge"
-HARDWARE = f"CPUs=96 RealMemory=1179648 Gres=gpu:a100:2,gpu:1g.5gb:4 Feature={P4D};CPUs=8 RealMemory=16384 Feature={C5}"
+CORES = "CPUs=8 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2"
+"""Slurm gives a job whole cores."""
+HARDWARE = (
+    f"CPUs=96 RealMemory=1179648 Gres=gpu:a100:2,gpu:1g.5gb:4 Feature={P4D};{CORES} RealMemory=16384 Feature={C5}"
+)
 PARTITIONS = "\n".join(
     f"PartitionName={name} Nodes={nodes} DefMemPerCPU=1024 MaxTime=INFINITE State=UP"
     for name, nodes in (("fast", "n1,n3"), ("plain", "n2,n4"))

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,34 @@ def test_a_node_with_fewer_gpus_than_slurm_gives_to_jobs_is_rebooted(honest: Sto
     assert (case["check"], case["rung"]) == ("slurm.gres_lower", "reboot")
     serves(honest)
     assert honest.instance(NODE) == before
+
+
+MORE = {
+    "n1": (r" CPUs=1 ", " CPUs=1024 ", "Low socket*core*thread count"),
+    "n2": (r" RealMemory=1000 ", " RealMemory=99999999 ", "Low RealMemory"),
+}
+"""What slurm.conf says of a node for a while, and what Slurm says then: no machine here has so much."""
+
+
+def test_what_slurm_conf_newly_asks_of_machines_is_told_and_touches_none(honest: Story) -> None:
+    before, began = {node: honest.instance(node) for node in MORE}, time.time()
+
+    def ask_for_more(conf: str) -> str:
+        for node, (had, has, _) in MORE.items():
+            conf = re.sub(rf"(?m)^(NodeName={node} .*?){had}", rf"\1{has}", conf)
+        return conf
+
+    def is_told(node: str, reason: str) -> bool:
+        told = [event["text"] for event in honest.events("node.slurm_reason", since=began) if event["node"] == node]
+        return any(reason in text and "a person must look" in text for text in told)
+
+    with nodes_said_to_be(honest, ask_for_more):
+        for node, (_, _, reason) in MORE.items():
+            honest.wait(f"Slurm says {reason}, and it is told", partial(is_told, node, reason), 60.0)
+        assert [case for node in MORE for case in honest.cases(node, since=began)] == []
+    for node in MORE:
+        serves(honest, node, REPAIR_S)
+    assert {node: honest.instance(node) for node in MORE} == before
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")

@@ -51,6 +51,9 @@ int nvmlDeviceGetCurrPcieLinkWidth(nvml_device device, unsigned int *width);
 int nvmlDeviceGetMaxPcieLinkWidth(nvml_device device, unsigned int *width);
 int nvmlDeviceGetGpuFabricInfoV(nvml_device device, struct nvml_fabric *fabric);
 int nvmlDeviceGetPersistenceMode(nvml_device device, unsigned int *mode);
+int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_use *use);
+int nvmlDeviceGetTotalEnergyConsumption(nvml_device device,
+					unsigned long long *millijoules);
 int nvmlDeviceValidateInforom(nvml_device device);
 int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device,
 					    unsigned int *count,
@@ -191,6 +194,19 @@ int nvmlDeviceGetGpuFabricInfoV(nvml_device device, struct nvml_fabric *fabric)
 int nvmlDeviceGetPersistenceMode(nvml_device device, unsigned int *mode)
 {
 	return tell_uint(device, "persistence", 1, mode);
+}
+
+int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_use *use)
+{
+	int error = tell_uint(device, "busy", 0, &use->gpu);
+
+	return error ? error : tell_uint(device, "memory_busy", 0, &use->memory);
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(nvml_device device,
+					unsigned long long *millijoules)
+{
+	return tell_ull(device, "energy", 0, millijoules);
 }
 
 int nvmlDeviceValidateInforom(nvml_device device)

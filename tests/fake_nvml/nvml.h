@@ -35,6 +35,10 @@ struct nvml_pci {
 	char bus_id[32];
 };
 
+struct nvml_use {
+	unsigned int gpu, memory;
+};
+
 struct nvml_memory {
 	unsigned long long total, free, used;
 };

@@ -9,6 +9,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.job_report import Progress
+from steward.model.job_sight import Doing, RankGroup, StepSight
 from tests.fakes.machines import Machines
 from tests.fakes.sim_slurm import Run
 
@@ -16,24 +17,25 @@ FEWEST = 5
 """So many pauses make a job's pace known."""
 WRITE_S = 0.5
 """From the order to the bundle of stacks."""
-TELL_QUIET_S = 3.0
+TELL_STILL_S = 3.0
 
-Here = Mapping[NodeName, Sequence[Progress]]
+Word = Progress | StepSight
+Here = Mapping[NodeName, Sequence[Word]]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Watch:
     """One agent's, from its start to its end."""
 
-    sent: tuple[Progress, ...] | None = None
+    sent: tuple[Word, ...] | None = None
     """What the head was last told; None: nothing since they are connected."""
     heard: dict[tuple[JobId, int], tuple[int, int]] = field(default_factory=dict)
     """Of each run the last step, and how many pauses were seen."""
     collecting: dict[str, float] = field(default_factory=dict)
     """Bundles that are being made, and when each is ready."""
 
-    def with_pace(self, one: Progress) -> Progress:
-        if one.step is None:
+    def with_pace(self, one: Word) -> Word:
+        if isinstance(one, StepSight) or one.step is None:
             return one
         key = (one.job, one.restart)
         last, pauses = self.heard.get(key, (one.step, 0))
@@ -86,7 +88,9 @@ class Watches:
                 watch.sent = told
             bundles = self._bundles(watch, machine.incarnation, now)
             if watch.sent or bundles:
-                machines.tell(node, watch.sent, bundles)
+                progress = tuple(one for one in watch.sent if isinstance(one, Progress))
+                sights = tuple(one for one in watch.sent if isinstance(one, StepSight))
+                machines.tell(node, progress, sights, bundles)
 
     def _bundles(self, watch: _Watch, incarnation: Incarnation, now: float) -> tuple[str, ...]:
         ready = tuple(name for name, at in watch.collecting.items() if now >= at)
@@ -97,12 +101,17 @@ class Watches:
         return self.bundles.get(incarnation, ())
 
 
-def _essence(told: Iterable[Progress]) -> list[tuple[object, ...]]:
+def _essence(told: Iterable[Word]) -> list[tuple[object, ...]]:
     """Without what time alone changes."""
-    return [(one.job, one.restart, one.step, one.pace_s, one.quiet_s > 0.0) for one in told]
+    return [
+        (one.job, one.step, *(group.doing for group in one.groups))
+        if isinstance(one, StepSight)
+        else (one.job, one.restart, one.step, one.pace_s)
+        for one in told
+    ]
 
 
-def told_by(job: Job, run: Run, opted: OptedIn, now: float) -> dict[NodeName, Progress]:
+def told_by(job: Job, run: Run, opted: OptedIn, now: float) -> dict[NodeName, Word]:
     """What is worth a word of an opted-in job, by node: its steps where its script runs, or its rest on all of them."""
     if run.step_s is not None and job.batch_host is not None and job.batch_host in job.nodes:
         until = now if run.still_since is None else run.still_since
@@ -117,7 +126,11 @@ def told_by(job: Job, run: Run, opted: OptedIn, now: float) -> dict[NodeName, Pr
             at=now,
         )
         return {job.batch_host: told}
-    quiet_s = 0.0 if run.still_since is None or run.step_s is not None else now - run.still_since
-    if quiet_s < TELL_QUIET_S:
+    for_s = 0.0 if run.still_since is None or run.step_s is not None else now - run.still_since
+    if for_s < TELL_STILL_S:
         return {}
-    return {node: Progress(job=job.id, restart=opted.restart, node=node, quiet_s=quiet_s, at=now) for node in job.nodes}
+    group = RankGroup(doing=Doing.WAITS, ranks=1, for_s=for_s, rank=0)
+    step_s = now - run.step_started
+    return {
+        node: StepSight(job=job.id, step="0", node=node, step_s=step_s, groups=(group,), at=now) for node in job.nodes
+    }

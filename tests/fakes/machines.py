@@ -10,6 +10,7 @@ from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.job_report import Progress
+from steward.model.job_sight import StepSight
 from steward.model.mend import MendReport
 from steward.model.observed import AgentView
 from steward.model.witness import PeerWord, Witness, WitnessSeen
@@ -74,10 +75,16 @@ class Machines:
         view = self._views.get(node)
         return view is not None and view.connected
 
-    def tell(self, node: NodeName, progress: tuple[Progress, ...], bundles: tuple[str, ...]) -> None:
+    def tell(
+        self,
+        node: NodeName,
+        progress: tuple[Progress, ...],
+        sights: tuple[StepSight, ...],
+        bundles: tuple[str, ...],
+    ) -> None:
         """A connected agent tells of the jobs on its node."""
         if (view := self._view(node)) is not None:
-            self._views[node] = replace(view, progress=progress, bundles=bundles)
+            self._views[node] = replace(view, progress=progress, sights=sights, bundles=bundles)
 
     def add(self, node: NodeName, token: str, now: float, boot_s: float = BOOT_S) -> Machine:
         self.made += 1

@@ -7,8 +7,8 @@ from steward.adapters.slurm.record_form import JOB, NODE, RecordForm
 
 _NODE = {
     "name": "n1", "state": "IDLE", "partitions": "main", "features": "a,b", "active_features": "a,b",
-    "address": "10.0.0.1", "hostname": "n1", "port": "6818", "cpus": "4", "memory_mb": "500", "boot_time": "7",
-    "slurmd_started": "8",
+    "address": "10.0.0.1", "hostname": "n1", "port": "6818", "cpus": "4", "threads": "1", "memory_mb": "500",
+    "boot_time": "7", "slurmd_started": "8",
 }  # fmt: skip
 _JOB = {
     "id": "7", "name": "x", "state": "RUNNING", "user_id": "1000", "reason": "None", "nodes": "n1", "batch_host": "n1",

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job import Job, JobState
-from steward.model.job_report import Progress
 from steward.model.node import Node
 from steward.model.resume_mode import ResumeMode
-from tests.fakes.job_steps import Watches, told_by
+from tests.fakes.job_steps import Watches, Word, told_by
 from tests.fakes.machine import Machine
 from tests.fakes.machines import Machines
 from tests.fakes.sim_slurm import Run, SimSlurm
@@ -149,7 +148,7 @@ class Cluster:
                 self.opted[job] = replace(self.opted[job], restart=slurm.jobs[job].restarts, at=now)
 
     def _watch_jobs(self) -> None:
-        here: dict[NodeName, list[Progress]] = {}
+        here: dict[NodeName, list[Word]] = {}
         for id, opted in self.opted.items():
             job = self.slurm.jobs[id]
             if job.is_active and opted.restart == job.restarts:

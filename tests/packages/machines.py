@@ -26,7 +26,9 @@ _SLURM_CONF = {
     "SelectType": "select/cons_tres",
     "SelectTypeParameters": "CR_CPU",
 }
-_CPUS = ("NodeName=n[1-3] CPUs=2 RealMemory=200 State=UNKNOWN",)
+CPUS = ("NodeName=n[1-3] CPUs=2 RealMemory=200 State=UNKNOWN",)
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/slurm/bin"
+_EXEC = ("docker", "exec", "-w", "/", "-e", f"PATH={_PATH}")
 _PARTITION = "PartitionName=main Nodes=n[1-3] Default=YES MaxTime=INFINITE State=UP"
 
 
@@ -36,7 +38,7 @@ class Site:
     `prepare`: commands that a person gave on each machine before Slurm began; `make` writes what they need."""
 
     conf: Mapping[str, str] = field(default_factory=dict)
-    nodes: tuple[str, ...] = _CPUS
+    nodes: tuple[str, ...] = CPUS
     files: Mapping[str, str] = field(default_factory=dict)
     prepare: str = ""
     make: Callable[[Path], None] = lambda folder: None
@@ -121,13 +123,13 @@ class Cluster:
         run("docker", "network", "rm", self.name, check=False)
 
     def on(self, machine: str, command: str, *, user: str = "root", check: bool = True) -> str:
-        return run("docker", "exec", "-u", user, "-w", "/", f"{self.name}-{machine}", "sh", "-c", command, check=check)
+        return run(*_EXEC, "-u", user, f"{self.name}-{machine}", "sh", "-c", command, check=check)
 
     def paste(self, machine: str, commands: Iterable[str]) -> str:
         """Give root's shell all lines at once. Raises Unproved where a command took those after it for its own."""
         end = "each line was carried out"
         text = "".join(f"{each}\n" for each in ("set -e", *commands, f"echo {end}"))
-        said = run("docker", "exec", "-i", "-w", "/", f"{self.name}-{machine}", "bash", given=text)
+        said = run(*_EXEC, "-i", f"{self.name}-{machine}", "bash", given=text)
         if end not in said:
             raise Unproved(f"pasted as one block, some lines are not carried out:\n{said}")
         return said

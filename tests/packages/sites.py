@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.packages.machines import HEAD, LOGIN, ROOT, Cluster, Site, Unproved, await_fact, run
+from tests.packages.machines import CPUS, HEAD, LOGIN, ROOT, Cluster, Site, Unproved, await_fact, run
 
 _SETTINGS = "/etc/steward/steward.toml"
 _ORDINARY = frozenset({"build", "controller", "user", "uninstall"})
@@ -109,6 +109,30 @@ def cycles_a_lost_node(cluster: Cluster) -> None:
         raise Unproved("n1 was power cycled more than once for one loss")
 
 
+_TO_OPT = """
+mkdir -p /opt/slurm/bin /opt/slurm/libexec /opt/slurm/etc
+mv /etc/slurm/*.conf /opt/slurm/etc/
+for each in sbatch srun salloc squeue sinfo scontrol scancel sacct sacctmgr; do
+    [ ! -e /usr/bin/$each ] || [ -e /opt/slurm/libexec/$each ] || mv /usr/bin/$each /opt/slurm/libexec/
+    printf '#!/bin/sh\\nSLURM_CONF=${SLURM_CONF:-/opt/slurm/etc/slurm.conf} exec /opt/slurm/libexec/%s "$@"\\n' $each \\
+        > /opt/slurm/bin/$each
+    chmod 755 /opt/slurm/bin/$each
+done
+for each in slurmctld slurmd; do
+    word=$(echo $each | tr a-z A-Z)_OPTIONS
+    echo "$word='-f /opt/slurm/etc/slurm.conf'" > /etc/default/$each
+    sed -i 's!ConditionPathExists=/etc/slurm/!ConditionPathExists=/opt/slurm/etc/!' /lib/systemd/system/$each.service
+done
+printf '#!/bin/sh\\necho export FROM_TASK_PROLOG=1\\n' > /opt/slurm/etc/task-prolog
+chmod 755 /opt/slurm/etc/task-prolog
+echo 'OPTIONS="--socket=/run/munge/slurms.socket"' > /etc/default/munge
+mkdir -p /etc/systemd/system.conf.d
+printf '[Manager]\\nDefaultEnvironment=TZ=NST3:30NDT LANG=de_DE.UTF-8 LC_ALL=de_DE.UTF-8\\n' \\
+    > /etc/systemd/system.conf.d/abroad.conf
+"""
+"""Slurm's commands and configuration below /opt/slurm, a munged on another socket, another time zone and language."""
+
+
 SITES: Mapping[str, Site] = {
     "ordinary": Site(story=refuses_a_reboot),
     "root": Site(
@@ -142,6 +166,17 @@ esac
         make=_make_nvml,
         people=_expect_gpus,
         story=loses_a_gpu,
+    ),
+    "elsewhere": Site(
+        conf={
+            "AuthInfo": "socket=/run/munge/slurms.socket",
+            "PrivateData": "jobs,nodes,usage",
+            "TaskProlog": "/opt/slurm/etc/task-prolog",
+            "ReturnToService": "1",
+        },
+        nodes=("Include parts.conf",),
+        files={"parts.conf": f"{CPUS[0]}\nPlugStackConfig=/opt/slurm/etc/plugins.conf\n"},
+        prepare=_TO_OPT,
     ),
     "fixed": Site(people=_write_reboot, story=cycles_a_lost_node),
 }

@@ -151,8 +151,10 @@ class Law:
         rules = self.want.repair
         cases = decided.memory.cases.values()
         sizes = Counter(slot.group for slot in self.want.slots.values())
-        running = Counter(self.want.slots[case.node].group for case in cases if case.step in REPLACING)
-        for group, count in running.items():
+        # what Slurm took out for one user's jobs takes turns apart
+        repaired = [case for case in cases if case.step in REPLACING]
+        running = Counter((self.want.slots[case.node].group, case.is_users_drain) for case in repaired)
+        for (group, _), count in running.items():
             most = max(rules.concurrent_min, int(rules.concurrent_fraction * sizes[group]))
             assert count <= most, f"P4: {count} repairs at once in {group}"
         out = [

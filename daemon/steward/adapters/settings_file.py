@@ -1,7 +1,7 @@
 """The settings file in use."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,6 +11,8 @@ from steward.checks import known
 from steward.checks.known import limits_of
 from steward.model.desired import Desired
 from steward.model.settings import Problem, Settings, SettingsError, parse
+from steward.model.settings.change import changed
+from steward.model.settings.parse import parse_tables, tables_of
 from steward.model.text import cause
 from steward.views.notify import problem_of
 
@@ -18,9 +20,24 @@ from steward.views.notify import problem_of
 def load(path: Path | None, env: Mapping[str, str]) -> Settings:
     """Return the settings in use. Raises SettingsError if the file is missing, unreadable or wrong."""
     where = settings_path(path, env)
-    settings = parse(_text(where), source=str(where), env=env)
+    return _named_well(parse(_text(where), source=str(where), env=env), str(where))
+
+
+def load_changed(path: Path | None, default: str, changes: Iterable[str], env: Mapping[str, str]) -> Settings:
+    """Return the settings of a file, or of the text `default` without one, with changes of `TABLE.KEY=VALUE`.
+
+    Raises SettingsError if the file, or what it is with the changes, is wrong.
+    """
+    where = "--set" if path is None else str(path)
+    tables = tables_of(default if path is None else _text(path), where)
+    for change in changes:
+        tables = changed(tables, change)
+    return _named_well(parse_tables(tables, source=where, env=env), where)
+
+
+def _named_well(settings: Settings, where: str) -> Settings:
     if problems := wrong_names(settings):
-        raise SettingsError(str(where), problems)
+        raise SettingsError(where, problems)
     return settings
 
 

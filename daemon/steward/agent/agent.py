@@ -100,6 +100,7 @@ class Agent:
         senses: ChecksPart,
         letting_go: LetGoHandler,
         jobs: Reports,
+        sight: Reports,
         stacks: StacksHandler,
         setups: AgentPart,
         deep: Reports,
@@ -115,6 +116,7 @@ class Agent:
         self._senses = senses
         self._letting_go = letting_go
         self._jobs = jobs
+        self._sight = sight
         self._stacks = stacks
         self._setups = setups
         self._deep = deep
@@ -126,7 +128,8 @@ class Agent:
 
     def greetings(self) -> tuple[Frame, ...]:
         """Return the frames of every part's state, for a new connection."""
-        speakers = (self._senses, self._desk, self._jobs, self._setups, self._deep, self._mending, self._elastic)
+        of_jobs = (self._desk, self._jobs, self._sight, self._elastic)
+        speakers = (self._senses, *of_jobs, self._setups, self._deep, self._mending)
         return tuple(frame for speaker in speakers for frame in speaker.frames())
 
     def hear(self, frame: Frame) -> None:

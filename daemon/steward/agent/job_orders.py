@@ -35,7 +35,7 @@ _ROOM_THREADS = 4
 class StepdsPort(Protocol):
     """The slurmstepds of this node."""
 
-    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int, before: float) -> tuple[Stepd, ...]:
         """Kill and return slurmstepds of the user's job without a task, begun before `before` (Unix s, this node's)."""
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
@@ -66,7 +66,7 @@ class LostRunCleanup:
 
     def obey(self, order: LetGo) -> None:
         """Start carrying out the order, or log why it does not apply."""
-        skew, known = self._skew_s(), self._opted.claim_on(order.job)
+        skew, known = self._skew_s(), self._opted.claim_of_user(order.job, order.uid)
         if order.job in self._tasks:
             return
         if skew is None:
@@ -74,9 +74,7 @@ class LostRunCleanup:
         elif known is not None and known.restart > order.restart:
             log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
         else:
-            self._tasks.begin(
-                order.job, self._end(order, known.uid if known is not None else None, order.before - skew)
-            )
+            self._tasks.begin(order.job, self._end(order, order.before - skew))
 
     async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
         """Rename the leftovers of a lost run before this step begins; log an error or a timeout and return."""
@@ -93,10 +91,12 @@ class LostRunCleanup:
         """Wait until no order is being carried out."""
         await self._tasks.rest()
 
-    async def _end(self, order: LetGo, uid: int | None, before: float) -> None:
+    async def _end(self, order: LetGo, before: float) -> None:
         try:
-            ended = await self._of_user.of(-1 if uid is None else uid).call(
-                lambda: self._stepds.end_idle(order.job, uid, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
+            ended = await self._of_user.of(order.uid).call(
+                lambda: self._stepds.end_idle(order.job, order.uid, before),
+                name=f"let go {order.job}",
+                timeout_s=_LET_GO_S,
             )
         except (PortError, OSError) as error:
             log.warning("not let go job=%d why=%r", order.job, cause_and_file(error))
@@ -147,7 +147,7 @@ class Stacks:
         # a running job may only seem to stand still, because the head's clock was set forward since the last report
         for frame in self._progress():
             self._head.post(frame)
-        known = self._opted.claim_on(order.job)
+        known = self._opted.claim_of_user(order.job, order.uid)
         if order.job in self._tasks:
             return
         if known is None or not known.mode.on:

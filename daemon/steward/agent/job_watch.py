@@ -9,14 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, zip_longest
 from typing import Protocol
 
 from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
-from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
+from steward.agent.fair import fair_share
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
 from steward.agent.tasks import run_together
@@ -28,7 +27,7 @@ from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
-EVERY_S = {"told": 0.5, "used": 15.0, "checkpoint": 15.0}
+EVERY_S = {"told": 0.5, "here": 15.0, "checkpoint": 15.0}
 """The interval of each look (s); a report that a job writes just before its node dies is lost."""
 STEPS_EVERY_S = 2.0
 """The shortest interval of reports that only hold new steps; a new checkpoint is reported at once."""
@@ -36,15 +35,9 @@ ASLEEP_EVERY_S = 60.0
 """The interval of the search for processes of known jobs while none has a process here."""
 YOUNG_S = 60.0
 """How long jobs are looked at after the last claim, even if they have no process here (yet)."""
-TELL_QUIET_S = 30.0
-"""The shortest quiet time that is reported."""
 _TIMEOUT_S = 10.0
 _EARLIER_S = 1.0
 """The tolerance for file times, which are coarse."""
-QUIET_CPU = 0.02
-"""The CPU use (cores) up to which a job counts as quiet here; slurmstepd and an idle interpreter use less."""
-QUIET_BYTES_PER_S = 100_000.0
-"""The network traffic of the machine up to which its jobs count as quiet; the machine's own traffic is less."""
 PACE_HALF_LIFE_S = 4 * 3600.0
 FEWEST_PAUSES = 5
 
@@ -75,52 +68,6 @@ class StepPace:
         self._last = at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
-    """The resources that jobs had used at a time (Unix s)."""
-
-    at: float
-    used: Used
-
-
-class JobActivity:
-    """The times since which jobs have used next to nothing.
-
-    `quiet_s` of a job is 0 until the job was busy once: a job that has not begun yet does not stand still.
-    """
-
-    def __init__(self) -> None:
-        self._last: _Sample | None = None
-        self._was_busy: set[JobId] = set()
-        self._quiet: dict[JobId, float] = {}
-
-    def note(self, at: float, used: Used, gpus_busy: bool | None) -> None:
-        """Take a sample at `at` (s); with `gpus_busy` None (not known) no job counts as quiet."""
-        last, self._last = self._last, _Sample(at=at, used=used)
-        if last is None or at <= last.at:
-            return
-        seconds = at - last.at
-        all_busy = gpus_busy is not False or used.network_bytes - last.used.network_bytes > QUIET_BYTES_PER_S * seconds
-        for job in last.used.cpu_s.keys() & used.cpu_s.keys():
-            cores = (used.cpu_s[job] - last.used.cpu_s[job]) / seconds
-            if cores > QUIET_CPU:
-                self._was_busy.add(job)
-            if all_busy or cores > QUIET_CPU or cores < 0.0:
-                self._quiet.pop(job, None)
-            else:
-                self._quiet.setdefault(job, last.at)
-        self._forget(frozenset(used.cpu_s))
-
-    def quiet_s(self, job: JobId, now: float) -> float:
-        """Return for how long the job has been quiet; 0 if it is busy, or never was."""
-        since = self._quiet.get(job) if job in self._was_busy else None
-        return 0.0 if since is None else max(now - since, 0.0)
-
-    def _forget(self, here: frozenset[JobId]) -> None:
-        self._was_busy &= here
-        self._quiet = {job: since for job, since in self._quiet.items() if job in here}
-
-
 class Eyes(Protocol):
     """Looks at the jobs of this node, called in a thread because each may block for a while."""
 
@@ -133,11 +80,8 @@ class Eyes(Protocol):
     def newest(self, path: str, uid: int) -> float | None:
         """Return when a file at `path` changed last (Unix s of this node). Raises PortError."""
 
-    def used(self, users: Mapping[JobId, int]) -> Used:
-        """Return the resources that the jobs of these users have used."""
-
-    def gpus_busy(self) -> bool | None:
-        """Return whether a GPU of this node is busy; None if that is not known."""
+    def here(self, users: Mapping[JobId, int]) -> frozenset[JobId]:
+        """Return which jobs of these users have processes here."""
 
 
 @dataclass(kw_only=True)
@@ -166,11 +110,10 @@ class JobWatch:
         threads: Callable[[], Threads],
     ) -> None:
         self._node, self._opted, self._eyes, self._head, self._clock = node, opted, eyes, head, clock
-        self._threads = {name: threads() for name in ("told", "used")}
+        self._threads = {name: threads() for name in ("told",)}
         self._of_user, self._users_memory = PerUser(threads), PerUser(threads)
         self._began = clock.now()
         self._watched: dict[JobId, _Watched] = {}
-        self._activity = JobActivity()
         self._here: frozenset[JobId] = frozenset()
         self._has_room = True
         self._sent: tuple[Progress, ...] = ()
@@ -223,7 +166,7 @@ class JobWatch:
 
     async def _sleep(self, name: str) -> None:
         # a process that starts outside of a step (by ssh) makes no claim
-        looks_on = self._watched and name == "used"
+        looks_on = self._watched and name == "here"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ASLEEP_EVERY_S if looks_on else None):
                 await self._bells[name].wait()
@@ -246,8 +189,8 @@ class JobWatch:
         match name:
             case "checkpoint":
                 await self._look_at_checkpoints()
-            case "used":
-                await self._measure()
+            case "here":
+                await self._look_for_processes()
             case _:
                 await self._call(self._threads[name], self._read_reports, name)
 
@@ -264,27 +207,23 @@ class JobWatch:
             )
         )
 
-    async def _measure(self) -> None:
-        """Measure what jobs use, each user's in a separate pool, because reading a user's processes may hang."""
+    async def _look_for_processes(self) -> None:
+        """Look which jobs have processes here, each user's in a separate pool, because reading them may hang."""
         of_user: defaultdict[int, dict[JobId, int]] = defaultdict(dict)
         for job, one in self._watched.items():
             of_user[one.opted.uid][job] = one.opted.uid
-        found: list[Used] = []
+        found: list[frozenset[JobId]] = []
 
         def look(users: Mapping[JobId, int]) -> None:
-            found.append(self._eyes.used(users))
+            found.append(self._eyes.here(users))
 
         calls = (
-            self._call(self._users_memory.of(uid), partial(look, users), f"used by {uid}")
+            self._call(self._users_memory.of(uid), partial(look, users), f"processes of {uid}")
             for uid, users in of_user.items()
         )
         await asyncio.gather(*calls)
-        if not found:
-            return
-        cpu_s = {job: spent for used in found for job, spent in used.cpu_s.items()}
-        used = Used(cpu_s=cpu_s, network_bytes=max(one.network_bytes for one in found))
-        self._here = frozenset(cpu_s)
-        await self._call(self._threads["used"], partial(self._note_use, self._clock.now(), used), "use of GPUs")
+        if found:
+            self._here = frozenset().union(*found)
 
     async def _call(self, threads: Threads, look: Callable[[], None], name: str) -> None:
         try:
@@ -312,9 +251,6 @@ class JobWatch:
         for one in list(self._watched.values()):
             one.found = replace(one.found, step=None, stepped=None)
 
-    def _note_use(self, at: float, used: Used) -> None:
-        self._activity.note(at, used, self._eyes.gpus_busy() if used.cpu_s else None)
-
     def _read_checkpoints(self, jobs: Sequence[_Watched]) -> None:
         for one in jobs:
             path = one.opted.mode.checkpoint
@@ -331,7 +267,7 @@ class JobWatch:
 
     def _report_news(self) -> None:
         known = self._now_known()
-        is_news = _essence(known) != _essence(self._sent)
+        is_news = known != self._sent
         if is_news and (_milestones(known) != _milestones(self._sent) or self._is_report_due()):
             self._head.post(self._frame(known))
 
@@ -343,27 +279,13 @@ class JobWatch:
         return progress_frame(known, self._sent_at)
 
     def _now_known(self) -> tuple[Progress, ...]:
-        now = self._clock.now()
         told = {job: one for job, one in sorted(self._watched.items()) if job in self._here or _has_reported(one.found)}
         kept = fair_share({job: one.opted.uid for job, one in told.items()}, MAX_JOBS)
-        return tuple(replace(told[job].found, quiet_s=self._quiet_s(job, now)) for job in sorted(kept))
-
-    def _quiet_s(self, job: JobId, now: float) -> float:
-        quiet_s = self._activity.quiet_s(job, now)
-        return quiet_s if quiet_s >= TELL_QUIET_S else 0.0
+        return tuple(told[job].found for job in sorted(kept))
 
 
 def _has_reported(found: Progress) -> bool:
     return found.step is not None or found.checkpointed is not None
-
-
-def fair_share(users: Mapping[JobId, int], most: int) -> frozenset[JobId]:
-    """Return at most `most` of the jobs, taken from the users in turn so that many jobs of one user hide no other's."""
-    of_user: defaultdict[int, list[JobId]] = defaultdict(list)
-    for job, uid in users.items():
-        of_user[uid].append(job)
-    in_turn = zip_longest(*(reversed(its) for its in of_user.values()))
-    return frozenset(islice((job for turn in in_turn for job in turn if job is not None), most))
 
 
 def _take_report(one: _Watched, told: ReportedProgress, now: float) -> None:
@@ -397,14 +319,6 @@ def _first_number(one: _Watched, told: ReportedProgress, step: int) -> int | Non
     return step if step < before else one.found.first
 
 
-def _essence(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
-    """Return the progress without values that time alone changes; the head counts how long a job is quiet."""
-    return {one.job: replace(one, quiet_s=float(one.quiet_s > 0.0)) for one in known}
-
-
 def _milestones(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
     """Return the progress without the values that every step changes."""
-    return {
-        id: replace(one, step=None if one.step is None else 0, stepped=None, pace_s=None)
-        for id, one in _essence(known).items()
-    }
+    return {one.job: replace(one, step=None if one.step is None else 0, stepped=None, pace_s=None) for one in known}

@@ -1,14 +1,17 @@
 """The agent's looks at jobs, the end of their output, Slurm and other nodes: bounded, outside the loop's thread."""
 
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from steward.adapters import proc
 from steward.adapters.node import as_user, job_look, job_processes
 from steward.adapters.node.job_look import ProgressLook, Stamp
-from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
+from steward.adapters.node.step_walk import RankName, StepLook, StepWalk, rank_names, waits_in
 from steward.adapters.offload import PerUser, Threads
+from steward.adapters.proc import ProcessKey
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
 from steward.adapters.wire.shimline import AskLine, EndedLine
 from steward.agent.job_folder import PROGRESS, JobFolders
@@ -20,7 +23,7 @@ from steward.checks.job_log import signs_in
 from steward.model.ask import Answer, OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import LogSign
-from steward.model.probe import QueryGpus, Raw
+from steward.model.probe import Gpu, QueryGpus, Raw
 from steward.model.witness import Address, WitnessSeen
 from steward.ports import Clock, PortError
 
@@ -91,16 +94,11 @@ class SlurmLook:
         return await self._threads.call(lambda: self._jobs.bases(node), name="bases look", timeout_s=_SLURM_S)
 
 
-_IDLE = 1
-"""NVML's bit for an idle GPU among the reasons for its clock."""
-
-
 class JobEyes:
     """The looks at the jobs of this node."""
 
-    def __init__(self, folders: JobFolders, look: Callable[[QueryGpus], Raw]) -> None:
+    def __init__(self, folders: JobFolders) -> None:
         self._folders = folders
-        self._look = look
 
     def told(self, opted: OptedIn, before: Stamp | None) -> ProgressLook:
         """Read the job's report in its folder. Never raises."""
@@ -114,17 +112,49 @@ class JobEyes:
         """Return when a file at `path` changed last (Unix s of this node). Raises PortError."""
         return as_user.newest(path, uid)
 
-    def used(self, users: Mapping[JobId, int]) -> Used:
-        """Return the resources that the jobs of these users have used."""
-        return job_processes.resources_used(users)
+    def here(self, users: Mapping[JobId, int]) -> frozenset[JobId]:
+        """Return which jobs of these users have processes here."""
+        return job_processes.jobs_here(users)
 
-    def gpus_busy(self) -> bool | None:
-        """Return whether a GPU of this node is busy; None if that is not known."""
-        raw = self._look(QueryGpus())
-        reasons = [gpu.clock_reasons for gpu in raw.gpus or ()]
-        if raw.error or raw.hung or None in reasons:
-            return None
-        return any(not reason & _IDLE for reason in reasons if reason is not None)
+
+class StepEyes:
+    """The looks at the steps of this node."""
+
+    def __init__(self, walk: StepWalk, look: Callable[[QueryGpus], Raw]) -> None:
+        self._walk, self._look = walk, look
+
+    def now(self) -> float:
+        """Return the time (s since the machine's boot)."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def steps(self) -> Sequence[StepLook]:
+        """Return a look at each step. Raises OSError."""
+        return self._walk.look()
+
+    def owner(self, pid: int) -> int:
+        """Return the real user of a process; -1 if it is gone."""
+        return proc.real_uid(pid)
+
+    def names(self, keys: Iterable[ProcessKey]) -> Mapping[ProcessKey, RankName | None]:
+        """Return the number of each process; reading it may hang."""
+        return rank_names(keys)
+
+    def gpus(self) -> Sequence[Gpu] | None:
+        """Return what the GPUs of this node do; None if NVML does not answer."""
+        raw = self._look(QueryGpus(use_only=True))
+        return None if raw.error or raw.hung or raw.gpus is None else raw.gpus
+
+    def network_bytes(self) -> int:
+        """Return the bytes that the machine has sent and received."""
+        return job_processes.network_bytes()
+
+    def waits_in(self, pid: int) -> str:
+        """Return where a process waits in the kernel."""
+        return waits_in(pid)
+
+    def cpu_s(self) -> float:
+        """Return the CPU time of the calling thread (s)."""
+        return time.thread_time()
 
 
 # Signs at the end of a job's output: read with the rights of the job's user, in child processes with a timeout.

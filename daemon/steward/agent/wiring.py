@@ -19,7 +19,9 @@ from steward.adapters.node.mender import NodeMender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
-from steward.adapters.node.stepds import Stepds, conf_here
+from steward.adapters.node.slurm_conf import conf_here
+from steward.adapters.node.step_walk import StepWalk
+from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
 from steward.adapters.service import host_ends, notifier
 from steward.adapters.wire.frames import ALONE, DIAL_TIMEOUT_S, WITH_ALL, WITH_HOST, Channel, dial
@@ -38,13 +40,14 @@ from steward.agent.job_orders import LostRunCleanup, Stacks
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.link import HeadLink
-from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
+from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook, StepEyes
 from steward.agent.mend import AfterMend, Mending
 from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook, keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
+from steward.agent.sight_watch import SightWatch
 from steward.agent.track import CheckMemory, Rounds, Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
@@ -84,7 +87,8 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     nvml, kernel = Nvml(), _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     mending = _mending(config, name, who, link, clock, nvml=nvml, kernel=kernel, senses=senses)
-    jobs = _jobs(config, name, link, opted, clock, nvml, folders)
+    jobs = JobWatch(node=name, opted=opted, eyes=JobEyes(folders), head=link, clock=clock, threads=lambda: Threads(1))
+    sight = _sight(config, name, link, nvml)
     agent = Agent(
         node=name,
         link=link,
@@ -93,6 +97,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         senses=senses,
         letting_go=letting_go,
         jobs=jobs,
+        sight=sight,
         stacks=_stacks(name, link, opted, folders, jobs),
         setups=_setups(config, name, who, link, clock),
         deep=(deep := _deep(config, name, who, link, clock)),
@@ -101,7 +106,12 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=notifier(),
     )
-    beside = (jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *_munge_watch(config, care, mending))
+    beside = (
+        jobs.run(),
+        sight.run(),
+        keep_tidy(opted, folders, slurm, name, clock),
+        *_munge_watch(config, care, mending),
+    )
     await agent.run(_shims(config, desk, deep, senses).run(), *beside)
 
 
@@ -211,12 +221,10 @@ def _mending(
     return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
 
 
-def _jobs(
-    config: AgentConfig, node: NodeName, link: HeadLink, opted: OptedBook, clock: Clock, nvml: Nvml, folders: JobFolders
-) -> JobWatch:
+def _sight(config: AgentConfig, node: NodeName, link: HeadLink, nvml: Nvml) -> SightWatch:
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
-    eyes = JobEyes(folders, probes.look)
-    return JobWatch(node=node, opted=opted, eyes=eyes, head=link, clock=clock, threads=lambda: Threads(1))
+    eyes = StepEyes(StepWalk(Stepds(config.cluster.slurm_conf, node=node)), probes.look)
+    return SightWatch(node=node, eyes=eyes, head=link, threads=lambda: Threads(1))
 
 
 def _stacks(node: NodeName, link: HeadLink, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:

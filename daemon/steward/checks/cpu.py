@@ -31,8 +31,7 @@ _PRESENT = "/sys/devices/system/cpu/present"
 
 
 def _topology_probes(facts: Facts) -> tuple[Probe, ...]:
-    conf = (facts.slurm_conf,) if facts.slurm_conf else ()
-    return ReadFiles(paths=(ONLINE, _PRESENT, *conf)), show_node(facts)
+    return ReadFiles(paths=(ONLINE, _PRESENT), slurm_conf=facts.slurm_conf), show_node(facts)
 
 
 def _judge_topology(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

@@ -52,9 +52,8 @@ _GRES = re.compile(r"(?:^|\s)Gres=(\S{1,4096})")
 
 
 def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
-    conf = (facts.slurm_conf,) if facts.slurm_conf else ()
     patterns = (_NVIDIA, _AMD, f"{_PCI}vendor", f"{_PCI}class")
-    return ReadTree(patterns=patterns, max_files=_MOST_FILES), ReadFiles(paths=conf), show_node(facts)
+    return ReadTree(patterns=patterns, max_files=_MOST_FILES), ReadFiles(slurm_conf=facts.slurm_conf), show_node(facts)
 
 
 def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:

@@ -64,6 +64,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "quota show": ("steward quota show vision",),
         "report": ("steward report --since 7d", "steward report 4711", "steward report --month 2026-11 --json"),
         "resume-actions": ("steward resume-actions",),
+        "simulate": (
+            "steward simulate --llama3 --runs 1",
+            "steward simulate --rate 4 --jobs 4x64 --spares 4 --site new.toml --set repair.concurrent_percent=10",
+            "steward simulate --rsc1 --sweep spares=0..32 interval=5m..60m --json",
+        ),
         "top": ("steward top", "steward top --once"),
         "uninstall": ("steward uninstall --hosts n[1-40] --here",),
     }

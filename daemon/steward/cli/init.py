@@ -18,7 +18,7 @@ from steward.model.slurm_site import SlurmSite
 from steward.model.text import cause
 from steward.workflows.first_settings import draft
 
-_DEFAULT_CONF = "/etc/slurm/slurm.conf"
+_USUAL = ("/etc/slurm/slurm.conf", "/opt/slurm/etc/slurm.conf")
 _ASK_S = 10.0
 
 
@@ -35,7 +35,7 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
     where = settings_path(file, os.environ)
     if where.exists() and not (force or only_print):
         raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")
-    conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
+    conf = os.environ.get("SLURM_CONF") or next((each for each in _USUAL if Path(each).exists()), _USUAL[0])
     site = _survey(Path(conf))
     made = draft(site, conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
     parse(made.text, source=str(where), env={})  # what we write must be what the daemons accept

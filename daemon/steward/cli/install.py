@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from steward.adapters.node.identity import node_name
-from steward.adapters.node.stepds import conf_here
+from steward.adapters.node.slurm_conf import conf_here
 from steward.adapters.process import run
 from steward.adapters.settings_path import settings_path
 from steward.cli.context import Context, IntegerInRange, with_context

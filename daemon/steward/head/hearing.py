@@ -23,6 +23,7 @@ from steward.adapters.wire.job_messages import (
     facts_frame,
     facts_wanted_of,
     progress_of,
+    sight_of,
 )
 from steward.adapters.wire.messages import answer_frame, opted_list, report_of
 from steward.adapters.wire.order_messages import LogChunk, looked_of, mended_of, setup_log_of, setup_of
@@ -185,6 +186,9 @@ class Hearing:
             case "progress":
                 jobs = progress_of(frame, link.node, self._clock.now())
                 self._ring_if(self._roster.take_progress(link.node, jobs))
+            case "sight":
+                steps = sight_of(frame, link.node, self._clock.now())
+                self._ring_if(self._roster.take_sights(link.node, steps))
             case "elastic":
                 word = elastic_word_of(frame, link.node, self._clock.now())
                 self._ring_if(self._roster.take_elastic_word(link.node, word))

@@ -11,6 +11,7 @@ from steward.model.elastic import Activity, ElasticWord
 from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress, TaskExit
+from steward.model.job_sight import StepSight
 from steward.model.mend import MendReport
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.setup import SetupReport
@@ -211,6 +212,13 @@ class Roster:
             self._views[node] = replace(view, progress=jobs)
             return _milestones(jobs) != _milestones(view.progress)
 
+    def take_sights(self, node: NodeName, steps: tuple[StepSight, ...]) -> bool:
+        """Take what the ranks of the node's steps do; return whether it is news: some do no work, or did none."""
+        with self._lock:
+            view = self._views[node]
+            self._views[node] = replace(view, sights=steps)
+            return any(one.is_still for one in (*view.sights, *steps))
+
     def take_elastic_word(self, node: NodeName, word: ElasticWord) -> bool:
         """Take the agent's report on an elastic run; return whether it is news. A mere step is not."""
         with self._lock:
@@ -256,9 +264,9 @@ class Roster:
             kept.popitem(last=False)
 
 
-def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool]]:
-    """Return for each job what is news if it changes: its run, whether a step came, whether it is quiet."""
-    return [(one.job, one.restart, one.step is None, one.quiet_s > 0) for one in jobs]
+def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool]]:
+    """Return for each job what is news if it changes: its run, and whether a step came."""
+    return [(one.job, one.restart, one.step is None) for one in jobs]
 
 
 def _without_times(findings: tuple[Finding, ...]) -> list[Finding]:

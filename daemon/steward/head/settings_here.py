@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from steward.adapters.node.stepds import conf_here
+from steward.adapters.node.slurm_conf import conf_here
 from steward.head.choose import trusted_uids
 from steward.model.section import Section
 from steward.model.setting_types import is_program

@@ -36,6 +36,10 @@ class Capabilities:
     """The value of `min_exempt_priority`."""
     backfill_s: float = 0.0
     """How often Slurm's backfill plans the starts of waiting jobs; 0: never."""
+    miscounts_parts: bool = False
+    """Whether each submission of a heterogeneous job takes its later parts out of the use that Slurm counts (26.05)."""
+    counts_memory: bool = True
+    """Whether memory bounds which jobs share a node (SelectTypeParameters=..._Memory)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from steward.model.bounds import (
     Range,
     Sparse,
     Token,
+    Uid,
 )
 from steward.model.elastic import Nodes, ReplicaToken
 from steward.model.elastic_spec import MAX_NODES
@@ -93,9 +94,11 @@ class CollectStacks(AgentsAction):
     """Have the agents of `nodes` record, under `name`, what a job's tasks are doing.
 
     The record holds the state of each process, and the stacks that it writes itself if the job named a signal for that.
+    `uid` is the job's user: what others say of the job counts nothing.
     """
 
     job: Job
+    uid: Uid
     name: Token
     signal: Annotated[str, MaxLen(8), _STACK_SIGNAL] = ""
 
@@ -105,10 +108,11 @@ class LetGo(AgentsAction):
     """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
 
     `restart` is the lost run's restart count. `before` (Unix s) is when the lost run was over: a slurmstepd that began
-    later belongs to a new run.
+    later belongs to a new run. `uid` is the job's user: what others say of the job counts nothing.
     """
 
     job: Job
+    uid: Uid
     restart: Count
     before: float
     why: Annotated[Why, Printable(400), Parsed(Why.heard)]

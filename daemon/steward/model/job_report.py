@@ -83,8 +83,7 @@ class LogSign:
 class Progress:
     """The progress of a job, as one of its nodes reports it. Times are Unix s on the head's clock; None: not known.
 
-    `pace_s` is its usual longest time between two steps (learnt by the agent; None: too few steps yet). `quiet_s` is
-    for how long its processes have used next to no CPU, GPU and network.
+    `pace_s` is its usual longest time between two steps (learnt by the agent; None: too few steps yet).
     """
 
     job: Job
@@ -100,7 +99,6 @@ class Progress:
     """The time of this run's first step."""
     first: Annotated[_Step, Sparse()] = None
     """The number of this run's first step; after retries within one allocation, the last retry's first step."""
-    quiet_s: Annotated[float, Seconds(_LONGEST_S), Sparse()] = 0.0
     at: Annotated[float, Given()] = 0.0
 
 

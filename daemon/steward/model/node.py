@@ -83,6 +83,8 @@ class Node:
     address: str = ""
     port: int = 6818
     cpus: int = 0
+    threads: int = 1
+    """How many of its CPUs are one core: Slurm gives a job whole cores."""
     memory_mb: int = 0
     gres: str = ""
     boot_time: float | None = None

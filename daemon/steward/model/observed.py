@@ -16,6 +16,7 @@ from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
 from steward.model.job_report import Progress, TaskExit
+from steward.model.job_sight import StepSight
 from steward.model.mend import MendReport
 from steward.model.node import Node
 from steward.model.partition import Partition
@@ -115,6 +116,8 @@ class AgentView:
     """The result of the last light repair ordered in this boot; None: none was ordered, or it is under way."""
     progress: tuple[Progress, ...] = ()
     """The progress of the opted-in jobs on the node."""
+    sights: tuple[StepSight, ...] = ()
+    """What the ranks of the steps on the node do, of all jobs."""
     bundles: tuple[str, ...] = ()
     """The names of the last requested stacks (`CollectStacks.name`) that the agent has sent in full."""
     exits: tuple[TaskExit, ...] = ()

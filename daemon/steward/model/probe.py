@@ -65,13 +65,23 @@ class Gpu:
     memory_used_mib: int | None = None
     """The used memory without the driver's own."""
     processes: tuple[GpuProcess, ...] | None = None
+    busy_percent: int | None = None
+    """The share of the last moment (up to 1 s) in which a kernel ran, whatever it did."""
+    memory_busy_percent: int | None = None
+    """The share in which memory was read or written."""
+    energy_mj: int | None = None
+    """The energy since the driver was loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFiles:
-    """A read of small text files; the answer maps each path to its text, None if absent."""
+    """A read of small text files; the answer maps each path to its text, None if absent.
 
-    paths: tuple[str, ...]
+    The slurm.conf at `slurm_conf` (none: empty) is read whole, with the files that it includes.
+    """
+
+    paths: tuple[str, ...] = ()
+    slurm_conf: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +185,13 @@ class SpoolUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryGpus:
-    """NVML's values of each GPU; no GPUs without an NVIDIA driver."""
+    """NVML's values of each GPU; no GPUs without an NVIDIA driver.
+
+    `use_only`: only what it does and for which processes, which takes a tenth of the time.
+    """
 
     timeout_s: float = 10.0
+    use_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

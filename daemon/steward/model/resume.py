@@ -203,7 +203,8 @@ class Standstill:
     since: UnixTime
     restart: int
     step: int | None = None
-    is_quiet: bool = False
+    is_seen: bool = False
+    """Whether its ranks were seen to do no work, and not only no step was reported."""
     is_settled: bool = False
     """Whether the hang was ruled on, which happens once."""
 
@@ -242,8 +243,8 @@ class JobMemory:
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: UnixTime | None = None
-    unbegun: bool = False
-    """Whether Slurm requeued it without a fault or an observed run, so that Steward leaves it to Slurm's own delay."""
+    unbegun: tuple[int, ...] = ()
+    """The restart counts with which Slurm put it back since its last run, without a fault or a run that was seen."""
     nudges: int = 0
     last_nudge: UnixTime = 0.0
     nodes: frozenset[NodeName] = frozenset()

@@ -110,7 +110,7 @@ class ResumePolicy(Section):
 
     hang: bool = Field(
         default=True,
-        description="Look for jobs that stand still; a job's own `hang=` overrides it.",
+        description="Look for jobs that stand still, and tell of them; a job's own `hang=` overrides it.",
     )
     hang_least_s: float = Field(
         default=300.0,
@@ -125,6 +125,9 @@ class ResumePolicy(Section):
         ge=30,
         le=604800,
         description="A job also hangs after this long with next to no use of CPU, GPU and network.",
+    )
+    hang_not_in: tuple[str, ...] = Field(
+        default=(), description="Partitions of whose jobs nothing is told unless they opted in."
     )
     hang_stacks_s: float = Field(
         default=20.0,

@@ -58,6 +58,8 @@ class Trait(Enum):
     """An agent that reports a finding."""
     TELLING = auto()
     """An agent that reports the progress of jobs."""
+    STILL = auto()
+    """An agent that sees ranks of a job that do no work."""
     ACTIVE = auto()
     """A job that runs or is suspended."""
     QUEUED = auto()
@@ -167,6 +169,8 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
         found.append(Trait.ELASTIC)
     if view.progress:
         found.append(Trait.TELLING)
+    if any(step.is_still for step in view.sights):
+        found.append(Trait.STILL)
     if view.connected and view.versions:
         found.append(Versions(frozenset(view.versions.items())))
     return frozenset(found)

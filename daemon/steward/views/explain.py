@@ -29,9 +29,17 @@ from steward.policy.facts.verdict import Standing, admin_command, standing
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.run_end import end_of
 from steward.policy.job.failure import count_stalls
-from steward.policy.job.hang import hang_line
+from steward.policy.job.hang import hang_line, still_line
 from steward.policy.job.leaving import slow_nodes
-from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, hold_text, is_left_to_slurm, not_before
+from steward.policy.job.nudge import (
+    BEGINS_LATER,
+    UNBEGUN,
+    begins_later,
+    hold_text,
+    is_left_to_slurm,
+    is_left_unbegun,
+    not_before,
+)
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import progress_of
 from steward.policy.leaks import CURE, leak_text
@@ -96,6 +104,8 @@ def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False)
         *quota_lines(job, draft),
     ]
     lines += elastic_lines(id, draft)
+    if job is not None and job.is_active and (still := still_line(job, draft)):
+        lines.append(still)
     if mem is None:
         replica = draft.elastic.run_of(id) is not None
         return clean([*lines, _OF_A_RUN if replica else _not_asked(id, job, draft)])
@@ -504,7 +514,7 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
         return f"it {hold_text(job, draft)}: it stays where it is until it is released"
     if begins_later(job, draft):
         return f"it {BEGINS_LATER}: it is left alone until then"
-    if mem.unbegun:
+    if is_left_unbegun(mem):
         return f"it {UNBEGUN}: it is left to Slurm's own delay"
     if is_left_to_slurm(mem):
         return "it is left to Slurm"

@@ -156,6 +156,10 @@ def _preempt(site: Site) -> DoctorLine:
             "(signal, grace, requeue): not while it is down"
         )
         return warn(_TOPIC, text, "Slurm 23.02 and newer do it by themselves; nothing else to do here")
+    exempt = site.config.get("PreemptExemptTime", "")
+    if can.preempts and re.search(r"[1-9]", exempt):
+        text = f"PreemptExemptTime={exempt}: Slurm spares jobs that ran for less, Steward ends them in its place"
+        return warn(_TOPIC, text, "slurm.conf: PreemptExemptTime=00:00:00; owners wait quota.patience_s longer with it")
     if can.preempts:
         return ok(_TOPIC, "PreemptType=preempt/qos: Slurm reclaims what was lent, also while Steward is down")
     remedy = "slurm.conf: PreemptType=preempt/qos and PreemptMode=REQUEUE"

@@ -1,14 +1,13 @@
-"""What a job uses, read from a /proc and a /sys of files."""
+"""Which jobs have processes here, and what the network carries, read from a /proc and a /sys of files."""
 
 import os
 from pathlib import Path
 from threading import Thread
 
-from steward.adapters.node.job_processes import processes, resources_used
+from steward.adapters.node.job_processes import jobs_here, network_bytes, processes
 from steward.model.ids import JobId
 from tests.fakes.until import FACT_S
 
-TICKS = os.sysconf("SC_CLK_TCK")
 J7, J8 = JobId(7), JobId(8)
 USERS = {J7: os.getuid(), J8: os.getuid()}
 """The files of this /proc are ours."""
@@ -25,11 +24,9 @@ class Machine:
         (self.proc / "net").mkdir(parents=True)
         (self.proc / "net" / "dev").write_text(NET)
 
-    def process(self, pid: int, *, cgroup: str = "0::/", environ: str = "", seconds: float = 0.0) -> None:
+    def process(self, pid: int, *, cgroup: str = "0::/", environ: str = "") -> None:
         place = self.proc / str(pid)
         place.mkdir()
-        ticks = int(seconds * TICKS)
-        (place / "stat").write_text(f"{pid} (a) name)) S 1 1 1 0 -1 0 0 0 0 0 {ticks} {ticks} 0 0 20 0 1 0 99 0\n")
         (place / "cgroup").write_text(f"{cgroup}\n")
         (place / "environ").write_text(environ)
 
@@ -53,7 +50,7 @@ def test_a_process_belongs_to_the_job_of_its_cgroup_or_else_of_its_environment(t
 def test_of_a_user_without_a_job_here_no_memory_is_read(tmp_path: Path) -> None:
     """A page of it may be a file that nobody serves: who reads it hangs."""
     machine = Machine(tmp_path)
-    machine.process(10, environ="SLURM_JOB_ID=7\0", seconds=2.0)
+    machine.process(10, environ="SLURM_JOB_ID=7\0")
     machine.process(11)
     (tmp_path / "proc" / "11" / "environ").unlink()
     os.mkfifo(tmp_path / "proc" / "11" / "environ")
@@ -67,25 +64,21 @@ def test_of_a_user_without_a_job_here_no_memory_is_read(tmp_path: Path) -> None:
 
 def test_who_says_in_his_environment_that_anothers_job_is_his_adds_nothing_to_it(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    machine.process(10, environ="SLURM_JOB_ID=7\0", seconds=2.0)
-    machine.process(11, cgroup="0::/job_8/step_0", environ="SLURM_JOB_ID=7\0", seconds=3.0)
-    machine.process(12, cgroup="0::/user.slice/user-9.slice/user@9.service/job_7", seconds=2.0)
-    assert resources_used({J7: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {}
-    assert resources_used({J7: os.getuid() + 1, J8: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {J8: 6.0}
+    machine.process(10, environ="SLURM_JOB_ID=7\0")
+    machine.process(11, cgroup="0::/job_8/step_0", environ="SLURM_JOB_ID=7\0")
+    machine.process(12, cgroup="0::/user.slice/user-9.slice/user@9.service/job_7")
+    assert jobs_here({J7: os.getuid() + 1}, machine.proc) == frozenset()
+    assert jobs_here({J7: os.getuid() + 1, J8: os.getuid() + 1}, machine.proc) == {J8}
 
 
-def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: Path) -> None:
+def test_the_networks_are_summed_without_loopback(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    machine.process(10, cgroup="0::/job_7/step_0", seconds=2.0)
-    machine.process(11, cgroup="0::/job_7/step_1", seconds=0.5)
     machine.counter("port_xmit_data", 100)
     machine.counter("port_rcv_data", 25)
-    found = resources_used(USERS, machine.proc, machine.sys)
-    assert found.cpu_s == {J7: 5.0}
-    assert found.network_bytes == 1500 + 4 * 125
+    assert network_bytes(machine.proc, machine.sys) == 1500 + 4 * 125
 
 
 def test_what_ends_meanwhile_is_left_out(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     (machine.proc / "10").mkdir()
-    assert resources_used(USERS, machine.proc, machine.sys).cpu_s == {}
+    assert jobs_here(USERS, machine.proc) == frozenset()

@@ -36,6 +36,7 @@ from steward.adapters.wire.head_messages import (
 from steward.adapters.wire.job_messages import (
     MAX_BUNDLE,
     MAX_JOBS,
+    MAX_STEPS,
     PIECE,
     ask_frame,
     bundle_frames,
@@ -47,6 +48,8 @@ from steward.adapters.wire.job_messages import (
     facts_wanted_frame,
     progress_frame,
     progress_of,
+    sight_frame,
+    sight_of,
 )
 from steward.adapters.wire.messages import (
     MAX_FINDINGS,
@@ -84,6 +87,7 @@ from steward.model.elastic import Activity, ElasticWord, FailedSubmit
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Report, Scope, Severity
 from steward.model.ids import AskId, BootId, InstanceId, JobId, Key, NodeName
 from steward.model.job_report import Lean, LogSign, Progress, ResumeFacts, TaskExit
+from steward.model.job_sight import Doing, RankGroup, StepSight
 from steward.model.mend import MendReport
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.setup import Lifecycle, SetupReport, SetupState
@@ -182,7 +186,16 @@ PROGRESS = Progress(
     checkpointed=900.0,
     first_step=500.25,
     first=3,
-    quiet_s=31.0,
+)
+SIGHT = StepSight(
+    job=J7,
+    step="0",
+    node=N1,
+    step_s=3600.0,
+    groups=(
+        RankGroup(doing=Doing.SPINS, ranks=7, for_s=90.0, rank=0, pid=4710, usual_s=12.0),
+        RankGroup(doing=Doing.BLOCKED, ranks=1, for_s=120.0, rank=5, pid=4711, waits_in="rpc_wait_bit_killable"),
+    ),
 )
 
 
@@ -213,7 +226,11 @@ def _messages() -> Iterator[tuple[str, Frame]]:
     yield "check now", check_now_frame(1.5, 2.0)
     yield (
         "let go",
-        _sent(LetGo(key=KEY, why=Why(rule="r", text=FOREIGN), job=J7, nodes=frozenset({N1}), restart=1, before=1.5)),
+        _sent(
+            LetGo(
+                key=KEY, why=Why(rule="r", text=FOREIGN), job=J7, uid=1000, nodes=frozenset({N1}), restart=1, before=1.5
+            )
+        ),
     )
     yield "withdraw", withdraw_frame(AskId("n1-1"))
     yield "look", look_frame(LookOrder(node=N2, address="10.0.0.2", port=6818))
@@ -253,11 +270,12 @@ def _jobs() -> Iterator[tuple[str, Frame]]:
     )
     yield "no facts", facts_frame(J7, None)
     yield "progress", progress_frame([PROGRESS], 1000.0)
+    yield "what ranks do", sight_frame([SIGHT])
     unknown = Progress(job=J7, restart=0, node=N1, checkpoint=FOREIGN, checkpoint_step=0, stepped=1001.0)
     yield "progress of which little is known", progress_frame([unknown] * 70, 1000.0)
     yield (
         "stacks",
-        _sent(CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="hang-7", signal="USR1")),
+        _sent(CollectStacks(key=KEY, why=WHY, job=J7, uid=1000, nodes=frozenset({N1}), name="hang-7", signal="USR1")),
     )
     for number, frame in enumerate(bundle_frames("hang-7", "ab\n" * 6000)):
         yield f"bundle {number}", frame
@@ -377,7 +395,7 @@ DEFAULTS = (
     SiteDefault(partition="gpu", account="llm", mode=ResumeMode.parse("any:3")),
     SiteDefault(qos="long", mode=MODE),
 )
-STACKS = CollectStacks(key=KEY, why=WHY, job=J7, nodes=frozenset({N1}), name="7-0-100", signal="USR1")
+STACKS = CollectStacks(key=KEY, why=WHY, job=J7, uid=1000, nodes=frozenset({N1}), name="7-0-100", signal="USR1")
 AS_SENT: tuple[tuple[str, Frame, Any], ...] = (
     *(
         ("ask", ask_frame(one), one)
@@ -411,6 +429,10 @@ def test_a_message_is_understood_as_it_was_sent(reader: str, frame: Frame, value
     assert _shared(read(reader, json.loads(json.dumps(frame)))) == _shared(value)
 
 
+def test_what_ranks_do_is_understood_as_of_its_arrival() -> None:
+    assert sight_of(sight_frame([SIGHT]), N1, 9.0) == (replace(SIGHT, at=9.0),)
+
+
 def test_times_are_the_readers_whatever_the_clock_of_the_sender_says() -> None:
     (there,) = progress_of(progress_frame([PROGRESS], 1000.0), N1, 50_000.0)
     assert there == replace(PROGRESS, at=50_000.0, stepped=49_990.0, checkpointed=49_900.0, first_step=49_500.25)
@@ -422,6 +444,8 @@ def test_times_are_the_readers_whatever_the_clock_of_the_sender_says() -> None:
     assert late.stepped == pytest.approx(9.0, abs=0.01), "a step of the sender's future was made now"
 
 
+GROUP = {"doing": "waits", "ranks": 2, "for_s": 60.0, "rank": 0}
+STEP = {"job": 7, "step": "0", "step_s": 90.0, "groups": [GROUP]}
 EXIT = {"job": 7, "restart": 1, "step": "0", "task": 3, "status": 9, "ago": 1.0}
 NONSENSE: tuple[tuple[str, Any], ...] = (
     *(("exits", {**EXIT, "job": 7, **wrong}) for wrong in ({"job": 0}, {"task": -1}, {"status": 70000}, {"ago": "x"})),
@@ -433,24 +457,39 @@ NONSENSE: tuple[tuple[str, Any], ...] = (
             {"restart": None},
             {"step": 10**19},
             {"stepped": math.nan},
-            {"quiet_s": -math.inf},
             {"checkpoint": "a\nb"},
             {"checkpoint": "/" * 300},
         )
     ),
     ("progress", 7),
+    *(("sight", {**STEP, **wrong}) for wrong in ({"job": 0}, {"step": "0 1"}, {"step_s": math.inf}, {"groups": 7})),
+    *(
+        ("sight", {**STEP, "groups": [{**GROUP, **wrong}]})
+        for wrong in ({"doing": "sleeps"}, {"ranks": 0}, {"pid": -1}, {"for_s": math.nan}, {"waits_in": "a\nb"})
+    ),
+    ("sight", {**STEP, "groups": [GROUP] * 9}),
 )
 
 
 @pytest.mark.parametrize(("about", "record"), NONSENSE)
 def test_nonsense_about_one_job_is_left_out_and_the_others_count(about: str, record: Any) -> None:
-    good = {**EXIT, "job": 8} if about == "exits" else {"job": 8, "restart": 0}
-    found: Any = read(about, {"t": about, "exits" if about == "exits" else "jobs": [record, good]})
+    records: dict[str, tuple[str, dict[str, Any]]] = {
+        "exits": ("exits", EXIT),
+        "sight": ("steps", STEP),
+        "progress": ("jobs", {"restart": 0}),
+    }
+    key, good = records[about]
+    found: Any = read(about, {"t": about, key: [record, {**good, "job": 8}]})
     assert [one.job for one in found] == [8]
 
 
 def test_the_fullest_frames_fit() -> None:
     pack(progress_frame([replace(PROGRESS, step=10**18, checkpoint="/" + "c" * 254)] * (MAX_JOBS + 5), 1000.0))
+    group = RankGroup(
+        doing=Doing.UNKNOWN, ranks=2**20, for_s=1e9 / 7, rank=2**31, pid=2**31, waits_in='"' * 40, usual_s=0.1
+    )
+    fullest = replace(SIGHT, step="x" * 32, step_s=1e9 / 7, groups=(group,) * 9)
+    assert len(sight_of(json.loads(pack(sight_frame([fullest] * (MAX_STEPS + 5)))[4:]), N1, 9.0)) == MAX_STEPS
     for frame in bundle_frames("7-0-1", '\n"\\' * MAX_BUNDLE):
         pack(frame)
     names = tuple(NodeName(f"n{number}") for number in range(5000))

@@ -61,6 +61,19 @@ def test_a_healthy_gpu_is_told_in_full(gpus: FakeGpus) -> None:
     assert first.memory_used_mib == 0
 
 
+def test_what_gpus_do_is_told_alone_and_the_next_look_is_whole_again(gpus: FakeGpus) -> None:
+    gpus.say("1 busy 100", "1 memory_busy 3", "1 energy 5000", "1 process 4711 100", "2 busy -1", "3 error 15")
+    raw = gpus.nvml.look(DEVICES, FACT_S, use_only=True)
+    assert raw.gpus is not None
+    _, spins, mute, lost, *_ = raw.gpus
+    assert (spins.busy_percent, spins.memory_busy_percent, spins.energy_mj) == (100, 3, 5000)
+    assert spins.processes == (GpuProcess(pid=4711, mib=100),)
+    assert (spins.temperature_c, spins.nvlinks) == (None, ())
+    assert (mute.busy_percent, mute.error) == (None, "")
+    assert lost.error == "GPU is lost"
+    assert look(gpus)[0].temperature_c == 34
+
+
 def test_what_a_gpu_cannot_tell_is_absent_and_no_error(gpus: FakeGpus) -> None:
     gpus.say(
         "* margin -1", "* remapped -1", "* nvlinks 0", "* pcie_width -1", "* sram_uncorrected -1", "* fabric_state -1"

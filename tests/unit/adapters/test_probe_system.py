@@ -7,8 +7,9 @@ from pathlib import Path
 
 from steward.adapters.munge import Munge
 from steward.adapters.node.probe import LocalProbes, Processes, is_synchronised
-from steward.adapters.node.stepds import conf_here, spool_dir, tmp_fs
-from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
+from steward.adapters.node.slurm_conf import conf_here, conf_text, spool_dir, tmp_fs
+from steward.checks.slurm_node import is_pretended
+from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, ReadFiles, RunOnEach, RunProgram, SpoolUsage
 
 
 def probes(munge_socket: str = "") -> LocalProbes:
@@ -85,3 +86,22 @@ def test_slurm_conf_is_named_only_where_it_is(tmp_path: Path) -> None:
     assert conf_here(here) != str(here)
     here.touch()
     assert conf_here(here) == str(here)
+
+
+def test_a_slurm_conf_is_read_with_the_files_that_it_includes(tmp_path: Path) -> None:
+    conf, parts = tmp_path / "slurm.conf", tmp_path / "conf.d"
+    parts.mkdir()
+    conf.write_text(f"ClusterName=a\n  include conf.d/daemons.conf # ours\nInclude {parts}/gone.conf\nEnd=1\n")
+    (parts / "daemons.conf").write_text(f"SlurmdSpoolDir=/data/%n\nInclude {parts}/pretended.conf\n")
+    (parts / "pretended.conf").write_text("#" * 70_000 + "\nSlurmdParameters=config_overrides\n")
+    assert spool_dir(str(conf), "n1") == "/data/n1"
+    raw = probes().look(ReadFiles(paths=("/proc/loadavg",), slurm_conf=str(conf)))
+    assert set(raw.files) == {"/proc/loadavg", str(conf)}
+    assert is_pretended(raw.files[str(conf)])
+    assert [line for line in conf_text(conf).splitlines() if "=" in line][-1] == "End=1"
+
+
+def test_files_that_include_each_other_are_read_to_an_end(tmp_path: Path) -> None:
+    for name, other in (("slurm.conf", "more.conf"), ("more.conf", "slurm.conf")):
+        (tmp_path / name).write_text(f"Include {tmp_path / other}\nTmpFS=/scratch\n")
+    assert tmp_fs(str(tmp_path / "slurm.conf"), "n1") == "/scratch"

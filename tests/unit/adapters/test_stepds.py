@@ -54,7 +54,7 @@ class Node:
         until("it has its title", lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(title.encode()))
         return process
 
-    def end(self, job: JobId = JOB, before: float | None = None, uid: int | None = None) -> list[str]:
+    def end(self, job: JobId = JOB, before: float | None = None, uid: int = os.getuid()) -> list[str]:
         """Steps that were ended; by default nothing is too young."""
         ended = self.stepds.end_idle(job, uid, time.time() + 1 if before is None else before)
         return sorted(stepd.step for stepd in ended)

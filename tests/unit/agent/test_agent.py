@@ -7,7 +7,7 @@ import pytest
 from steward.agent.agent import Agent
 
 PARTS = (
-    *("node", "link", "desk", "past", "senses", "letting_go", "jobs"),
+    *("node", "link", "desk", "past", "senses", "letting_go", "jobs", "sight"),
     *("stacks", "setups", "deep", "mending", "peers", "elastic", "notifier"),
 )
 

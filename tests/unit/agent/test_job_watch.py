@@ -9,7 +9,6 @@ from threading import Event
 import pytest
 
 from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
-from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_of
@@ -31,9 +30,7 @@ T0 = 10_000.0
 class FakeEyes:
     now: float = T0
     says: dict[JobId, ReportedProgress] = field(default_factory=dict)
-    cpu_s: dict[JobId, float] = field(default_factory=dict)
-    network: int = 0
-    gpus: bool | None = False
+    running: set[JobId] = field(default_factory=set)
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
     hangs: dict[str, Event] = field(default_factory=dict)
     """Paths and users' numbers, of which nothing can be read; a look at them ends when they are let go."""
@@ -61,13 +58,10 @@ class FakeEyes:
             raise found
         return found
 
-    def used(self, users: Mapping[JobId, int]) -> Used:
+    def here(self, users: Mapping[JobId, int]) -> frozenset[JobId]:
         for uid in {str(uid) for uid in users.values()}:
             self._look_at(uid)
-        return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in users}, network_bytes=self.network)
-
-    def gpus_busy(self) -> bool | None:
-        return self.gpus
+        return frozenset(self.running & users.keys())
 
     def _look_at(self, what: str) -> None:
         if what in self.hangs:
@@ -228,7 +222,7 @@ def test_what_a_former_run_told_is_not_told_of_this_one(tmp_path: Path) -> None:
     bench.turn()
     bench.eyes.now += 100.0
     bench.opt_in(restart=1)
-    bench.eyes.cpu_s[J7] = 1.0
+    bench.eyes.running.add(J7)
     bench.turn()
     assert (bench.heard.restart, bench.heard.step) == (1, None)
     bench.step(3, at=bench.eyes.now)
@@ -276,7 +270,7 @@ def test_a_rank_that_knows_no_checkpoint_does_not_make_it_forgotten(tmp_path: Pa
 def test_a_declared_path_tells_of_checkpoints(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.opt_in("1,checkpoint=/ckpt")
-    bench.eyes.cpu_s[J7] = 1.0
+    bench.eyes.running.add(J7)
     bench.eyes.newest_of["/ckpt"] = T0 - 50.0
     bench.turn()
     assert bench.heard.checkpointed is None
@@ -289,56 +283,11 @@ def test_a_declared_path_tells_of_checkpoints(tmp_path: Path) -> None:
 def test_a_path_that_does_not_answer_costs_only_what_it_would_tell(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.opt_in("1,checkpoint=/ckpt")
-    bench.eyes.cpu_s[J7] = 1.0
+    bench.eyes.running.add(J7)
     bench.eyes.newest_of["/ckpt"] = Retryable("no end within 3 s")
     bench.step(1)
     bench.turn()
     assert bench.heard.step == 1
-
-
-def rest(bench: Bench, seconds: float, *, cores: float = 0.0, bytes_per_s: float = 0.0) -> None:
-    for _ in range(int(seconds / 15)):
-        bench.eyes.cpu_s[J7] = bench.eyes.cpu_s.get(J7, 0.0) + 15 * cores
-        bench.eyes.network += int(15 * bytes_per_s)
-        bench.turn(15.0)
-
-
-def test_a_job_that_worked_and_uses_nothing_any_more_is_quiet_and_told_so_once(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.opt_in()
-    rest(bench, 60, cores=1.0)
-    assert bench.heard.quiet_s == 0.0
-    rest(bench, 300)
-    assert bench.heard.quiet_s >= 30.0
-    assert len(bench.frames) == 2
-    rest(bench, 30, cores=1.0)
-    assert bench.heard.quiet_s == 0.0
-
-
-def test_a_job_that_never_worked_is_not_quiet(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.opt_in()
-    rest(bench, 600)
-    assert bench.heard.quiet_s == 0.0
-
-
-def test_a_job_whose_node_talks_is_not_quiet(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.opt_in()
-    rest(bench, 60, cores=1.0)
-    rest(bench, 300, bytes_per_s=1e6)
-    assert bench.heard.quiet_s == 0.0
-
-
-def test_where_gpus_cannot_be_asked_or_work_no_job_is_quiet(tmp_path: Path) -> None:
-    for number, known in enumerate((None, True)):
-        (tmp_path / str(number)).mkdir()
-        bench = Bench(tmp_path / str(number))
-        bench.opt_in()
-        rest(bench, 60, cores=1.0)
-        bench.eyes.gpus = known
-        rest(bench, 300)
-        assert bench.heard.quiet_s == 0.0
 
 
 def test_a_new_head_hears_everything_and_that_there_is_nothing(tmp_path: Path) -> None:
@@ -357,7 +306,7 @@ def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(
     for job, uid, path in ((6, 1001, "/fuse/x"), (7, 1000, "/lustre/b")):
         mode = ResumeMode.parse(f"1,checkpoint={path}")
         bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=mode, restart=0, at=T0))
-        bench.eyes.cpu_s[JobId(job)] = 1.0
+        bench.eyes.running.add(JobId(job))
         bench.eyes.newest_of[path] = T0 + 5
 
     turns(bench, 2, "/lustre/b", let_go)
@@ -404,17 +353,17 @@ def test_while_no_job_is_here_nothing_is_looked_at_until_one_is_spoken_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a job that is over the book knows for a while; its next step is spoken of again."""
-    monkeypatch.setattr(job_watch, "EVERY_S", {"told": 0.01, "used": 0.01, "checkpoint": 0.01})
+    monkeypatch.setattr(job_watch, "EVERY_S", {"told": 0.01, "here": 0.01, "checkpoint": 0.01})
     monkeypatch.setattr(job_watch, "YOUNG_S", 0.1)
     bench = Bench(tmp_path)
 
     async def story() -> None:
         bench.opt_in()
-        bench.eyes.cpu_s[J7] = 1.0
+        bench.eyes.running.add(J7)
         await comes_true("its report is read", lambda: bench.eyes.looks > 3)
         await asyncio.sleep(0.2)
         assert bench.watch.is_awake
-        bench.eyes.cpu_s.clear()
+        bench.eyes.running.clear()
         await comes_true("it is over", lambda: not bench.watch.is_awake)
         await asyncio.sleep(0.05)
         before = bench.eyes.looks
@@ -436,7 +385,7 @@ def test_processes_that_nobody_spoke_of_are_found_later(tmp_path: Path, monkeypa
         await asyncio.sleep(0.05)
         assert not bench.watch.is_awake
         before = bench.eyes.looks
-        bench.eyes.cpu_s[J7] = 1.0
+        bench.eyes.running.add(J7)
         await comes_true("they are found, and its report is read", lambda: bench.eyes.looks > before)
         assert bench.watch.is_awake
 
@@ -449,6 +398,6 @@ def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(tmp_pa
     bench.eyes.hangs = {"1001": let_go}
     for job, uid in ((6, 1001), (7, 1000)):
         bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=ResumeMode.parse("1"), restart=0, at=T0))
-        bench.eyes.cpu_s[JobId(job)] = 1.0
+        bench.eyes.running.add(JobId(job))
     turns(bench, 1, "1000", let_go)
     assert {one.job for one in progress_of(bench.frames[-1], N1, bench.eyes.now)} == {7}

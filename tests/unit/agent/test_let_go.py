@@ -26,6 +26,7 @@ ORDER = LetGo(
     why=Why(rule="job.let_go", text="n1 died"),
     nodes=frozenset({NodeName("n1")}),
     job=J,
+    uid=1000,
     restart=0,
     before=1000.0,
 )
@@ -43,7 +44,7 @@ class FakeStepds:
     hangs: int | None = None
     """A user whose processes cannot be read until then."""
 
-    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int, before: float) -> tuple[Stepd, ...]:
         if uid == self.hangs:
             self.gate.wait(FACT_S)
         self.looks.append((job, before))
@@ -59,13 +60,13 @@ class FakeStepds:
         return (Path(f"/tmp/spmix_appdir_{uid}_{job}.{step}"),)
 
 
-def obey(folder: Path, *orders: LetGo, skew_s: float | None = 0.0, restart: int = 0) -> FakeStepds:
+def obey(folder: Path, *orders: LetGo, skew_s: float | None = 0.0, restart: int = 0, whose: int = 1000) -> FakeStepds:
     """What was looked for when these orders came one upon the other, on a node where this restart of the job ran."""
     stepds = FakeStepds()
 
     async def story() -> None:
         opted = OptedBook(folder / "opted.json")
-        opted.add(OptedIn(job=J, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
+        opted.add(OptedIn(job=J, uid=whose, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
         letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: skew_s, threads=lambda: Threads(1))
         for order in orders:
             letting_go.obey(order)
@@ -98,6 +99,11 @@ def test_nothing_is_done_where_a_newer_run_of_the_job_has_begun(tmp_path: Path) 
     assert obey(tmp_path, replace(ORDER, restart=1), restart=1).looks != []
 
 
+def test_what_another_user_says_of_the_job_holds_up_nothing(tmp_path: Path) -> None:
+    """Any user of the node may claim a job of which the agent does not know whose it is."""
+    assert obey(tmp_path, ORDER, restart=1, whose=1666).looks == [(J, 1000.0)]
+
+
 def test_an_order_repeated_while_the_first_is_carried_out_is_dropped(tmp_path: Path) -> None:
     assert len(obey(tmp_path, ORDER, ORDER, replace(ORDER, job=JobId(8))).looks) == 2
 
@@ -127,7 +133,7 @@ def test_one_users_processes_that_cannot_be_read_hold_up_no_other_users_job(tmp_
         for job, uid in ((JobId(6), 1001), (J, 1000)):
             opted.add(OptedIn(job=job, uid=uid, mode=ResumeMode.parse("1"), restart=0, at=1.0))
         letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: 0.0, threads=lambda: Threads(1))
-        letting_go.obey(replace(ORDER, job=JobId(6)))
+        letting_go.obey(replace(ORDER, job=JobId(6), uid=1001))
         letting_go.obey(ORDER)
         await comes_true("the other's is carried out", lambda: bool(stepds.looks))
         stepds.gate.set()

@@ -99,9 +99,10 @@ class Bench:
         return "".join(bundle_of(frame).text for frame in self.frames if frame["t"] == "bundle")
 
 
-def order(job: JobId, name: str, signal: str) -> CollectStacks:
+def order(job: JobId, name: str, signal: str, uid: int | None = None) -> CollectStacks:
     nodes = frozenset({NodeName("n1")})
-    return CollectStacks(key=Key("k"), why=Why.heard("hung"), nodes=nodes, job=job, name=name, signal=signal)
+    whose = os.geteuid() if uid is None else uid
+    return CollectStacks(key=Key("k"), why=Why.heard("hung"), nodes=nodes, job=job, uid=whose, name=name, signal=signal)
 
 
 @pytest.fixture
@@ -173,8 +174,8 @@ def test_one_users_processes_that_cannot_be_read_hold_up_no_other_users_stacks(b
 
     async def story() -> None:
         stacks = bench.stacks(pids)
-        stacks.obey(order(JobId(6), "6-0-1", ""))
-        stacks.obey(order(J7, "7-0-1", ""))
+        stacks.obey(order(JobId(6), "6-0-1", "", 1001))
+        stacks.obey(order(J7, "7-0-1", "", 1000))
         await comes_true("the other's stacks come", lambda: bool(bench.told()))
         gate.set()
         await stacks.rest()

@@ -110,7 +110,9 @@ def test_the_order_to_let_go_reaches_the_agents_it_names() -> None:
 
 def an_order(*nodes: NodeName) -> LetGo:
     why = Why(rule="test", text="n2 died")
-    return LetGo(key=Key("letgo:7:2"), why=why, job=JobId(7), nodes=frozenset(nodes), restart=2, before=1000.5)
+    return LetGo(
+        key=Key("letgo:7:2"), why=why, job=JobId(7), uid=1000, nodes=frozenset(nodes), restart=2, before=1000.5
+    )
 
 
 def test_an_agent_is_asked_about_another_node_and_its_word_is_kept_with_that_nodes_view() -> None:

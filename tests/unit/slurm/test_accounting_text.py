@@ -100,3 +100,11 @@ def test_what_slurm_can_do_follows_from_version_and_settings() -> None:
 )
 def test_how_often_backfill_plans_is_read_from_slurms_settings(config: dict[str, str], every_s: float) -> None:
     assert text.capabilities(config, (24, 11)).backfill_s == every_s
+
+
+@pytest.mark.parametrize(
+    ("words", "counts"),
+    [("CR_CORE_MEMORY", True), ("CR_CORE", False), ("CR_CPU,CR_LLN", False), ("CR_SOCKET_MEMORY,CR_PACK_NODES", True)],
+)
+def test_whether_memory_bounds_who_shares_a_node(words: str, counts: bool) -> None:
+    assert text.capabilities({"SelectTypeParameters": words}, (24, 11)).counts_memory == counts

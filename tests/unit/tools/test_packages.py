@@ -180,6 +180,24 @@ def test_the_file_that_slurm_conf_names_is_the_one(slurm: Path, tmp_path: Path) 
     assert _LINE in (tmp_path / "other.conf").read_text()
 
 
+def test_a_file_that_slurm_conf_includes_may_name_it(slurm: Path, tmp_path: Path) -> None:
+    slurm.write_text("ClusterName=c\ninclude conf.d/plugins.conf # ours\nInclude conf.d/gone.conf\n")
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d/plugins.conf").write_text(f"PlugStackConfig={tmp_path}/other.conf\n")
+    _link("enable", slurm)
+    assert _LINE in (tmp_path / "other.conf").read_text()
+
+
+def test_the_slurm_conf_that_the_settings_name_is_the_one(slurm: Path, tmp_path: Path) -> None:
+    """`steward install` puts the settings on a host before the packages."""
+    settings = tmp_path / "steward.toml"
+    settings.write_text(f'[cluster]\nslurm_conf = "{slurm}"\n')
+    there = {**os.environ, "STEWARD_CONFIG": str(settings)}
+    there.pop("SLURM_CONF", None)
+    subprocess.run([_LINK, "enable"], env=there, check=True)
+    assert _LINE in slurm.with_name("plugstack.conf").read_text()
+
+
 def test_a_plugstack_in_a_folder_that_is_not_there_is_told_with_the_line_to_add(slurm: Path, tmp_path: Path) -> None:
     slurm.write_text(f"PlugStackConfig={tmp_path}/none/other.conf\n")
     told = _link("enable", slurm)

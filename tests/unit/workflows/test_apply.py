@@ -182,7 +182,7 @@ def test_agents_are_asked_for_fresh_checks() -> None:
 
 def test_agents_are_told_to_let_go_of_a_lost_run() -> None:
     bench = Bench()
-    order = LetGo(key=Key("letgo:7:0"), why=WHY, job=J7, nodes=frozenset({N1, N2}), restart=0, before=999.0)
+    order = LetGo(key=Key("letgo:7:0"), why=WHY, job=J7, uid=1000, nodes=frozenset({N1, N2}), restart=0, before=999.0)
     bench.apply(order)
     assert bench.agents.orders == [order]
     assert bench.store.outcomes[Key("letgo:7:0")] == ""
@@ -190,7 +190,9 @@ def test_agents_are_told_to_let_go_of_a_lost_run() -> None:
 
 def test_agents_are_told_to_keep_the_stacks_of_a_job() -> None:
     bench = Bench()
-    order = CollectStacks(key=Key("s"), why=WHY, job=J7, nodes=frozenset({N1}), name="job-7-0-1", signal="USR1")
+    order = CollectStacks(
+        key=Key("s"), why=WHY, job=J7, uid=1000, nodes=frozenset({N1}), name="job-7-0-1", signal="USR1"
+    )
     bench.apply(order)
     assert bench.agents.orders == [order]
 

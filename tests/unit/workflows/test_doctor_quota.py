@@ -115,6 +115,7 @@ def test_without_slurmdbd_nothing_is_half_set_up() -> None:
     [
         ({"PriorityWeightQOS": "0"}, "borrowers may start before owners", "PriorityWeightQOS=1000000"),
         ({"JobRequeue": "0"}, "an evicted job is cancelled", "JobRequeue=1"),
+        ({"PreemptExemptTime": "01:00:00"}, "Slurm spares jobs that ran for less", "PreemptExemptTime=00:00:00"),
         ({"SchedulerParameters": "bf_max_job_test=100"}, "counts twice", "bf_max_job_test=1000"),
     ],
 )

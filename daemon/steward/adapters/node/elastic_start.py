@@ -44,7 +44,8 @@ class ElasticStarter:
     """The starter of coordinators and replicas. Its calls block: use them in a thread."""
 
     def __init__(self, slurm_conf: str) -> None:
-        self._env = ["PATH=" + os.defpath, "LC_ALL=C", *([f"SLURM_CONF={slurm_conf}"] if slurm_conf else [])]
+        path = os.environ.get("PATH", os.defpath)  # Slurm's commands may be anywhere
+        self._env = [f"PATH={path}", "LC_ALL=C", *([f"SLURM_CONF={slurm_conf}"] if slurm_conf else [])]
 
     def coordinate(
         self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int, listening: int | None

@@ -1,4 +1,4 @@
-"""The processes of this node's jobs: their use of CPU and network, and their stacks as the kernel shows them.
+"""The processes of this node's jobs, the network's traffic, and stacks as the kernel shows them.
 
 For the stacks no file is read that the kernel fills from a process's memory (`cmdline`, `environ`): reading it from a
 hung process may hang.
@@ -7,9 +7,8 @@ hung process may hang.
 import os
 import re
 import signal
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -17,28 +16,20 @@ from steward.adapters import proc
 from steward.model.ids import JobId
 from steward.model.text import printable
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 _JOB = re.compile(rb"^(?!.*/user\.slice/).*?/job_([1-9][0-9]{0,9})(?:/|$)", re.MULTILINE)
 """The cgroup of a job's step. Cgroups below user.slice do not count: users can choose their names."""
 _ENV_JOB = re.compile(rb"(?:\A|\0)SLURM_JOB_ID=([1-9][0-9]{0,9})\0")
 _MAX_ENVIRON = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
-    """The use of CPU and network, as counters that only grow. A job not in `cpu_s` has no process on this node."""
-
-    cpu_s: Mapping[JobId, float] = field(default_factory=dict)
-    network_bytes: int = 0
-    """The bytes of the whole machine over all devices but loopback, with InfiniBand."""
+def jobs_here(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> frozenset[JobId]:
+    """Return which of these users' jobs have processes here."""
+    return frozenset(job for _, job in processes(users, proc_dir))
 
 
-def resources_used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
-    """Return the counters of the jobs of these users; a process that ends meanwhile is left out."""
-    cpu: defaultdict[JobId, float] = defaultdict(float)
-    for pid, job in processes(users, proc_dir):
-        cpu[job] += _cpu_s(proc_dir / str(pid))
-    return Used(cpu_s=dict(cpu), network_bytes=_network(proc_dir) + _infiniband(sys_dir))
+def network_bytes(proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> int:
+    """Return the bytes of the whole machine over all devices but loopback, with InfiniBand; they only grow."""
+    return _network(proc_dir) + _infiniband(sys_dir)
 
 
 def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> list[tuple[int, JobId]]:
@@ -77,11 +68,6 @@ def owner(process: Path) -> int | None:
         return process.stat().st_uid
     except OSError:
         return None
-
-
-def _cpu_s(process: Path) -> float:
-    fields = _read(process / "stat").rpartition(b")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS if len(fields) > 12 else 0.0
 
 
 def _network(proc_dir: Path) -> int:

@@ -83,6 +83,8 @@ class Conversation:
 
 
 _CHILD = (sys.executable, "-P", "-m", "steward.adapters.node.nvml_child")
+_LOOK, _USE = b"look", b"use"
+"""The child's questions: all values, or only what the GPUs do."""
 _START_S = 20.0
 _MAX_LEFT_BEHIND = 2
 """How many children may hang in the kernel; with this many, no further one is started."""
@@ -108,15 +110,15 @@ class Nvml:
         """The UUIDs from the last look that had any, in NVML's order."""
         return self._uuids
 
-    def look(self, listed: Sequence[str], timeout_s: float) -> Raw:
+    def look(self, listed: Sequence[str], timeout_s: float, *, use_only: bool = False) -> Raw:
         """Return `gpus`, or `hung` after `timeout_s`. Raises Failed if NVML cannot be asked at all.
 
-        `listed` are the devices that the driver has; without any, NVML is not asked.
+        `listed` are the devices that the driver has; without any, NVML is not asked. `use_only` as in `QueryGpus`.
         """
         if not listed:
             return Raw(gpus=())
         with self._lock:
-            return self._look(listed, timeout_s)
+            return self._look(listed, timeout_s, _USE if use_only else _LOOK)
 
     def let_go(self) -> None:
         """End the child, so that no device file is open; the next look starts another one."""
@@ -134,7 +136,7 @@ class Nvml:
         finally:
             self._is_away = False
 
-    def _look(self, listed: Sequence[str], timeout_s: float) -> Raw:
+    def _look(self, listed: Sequence[str], timeout_s: float, question: bytes) -> Raw:
         if self._is_away:
             raise Failed("NVML is not asked while a GPU is reset")
         self._left_behind = [child for child in self._left_behind if not child.close()]
@@ -142,7 +144,7 @@ class Nvml:
             return Raw(hung=f"NVML hangs: process {self._left_behind[0].pid} cannot even be killed")
         child = self._child or self._start()
         try:
-            answer = json.loads(child.ask(b"look", timeout_s=timeout_s))
+            answer = json.loads(child.ask(question, timeout_s=timeout_s))
         except NoAnswer as error:
             self._end_child()
             return Raw(hung=f"NVML hangs: {error}")

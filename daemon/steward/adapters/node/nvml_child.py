@@ -1,4 +1,4 @@
-"""The child that uses NVML: it answers each line of its input with one line of JSON, and ends with its input.
+"""The child that uses NVML: it answers each line of its input (`look`, `use`) with a line of JSON, and ends with it.
 
 A dead GPU can block a call for ever; then the agent kills this process. The agent itself stays small without NVML. If a
 GPU needs a reset, its device file is closed, or the reset would find the GPU busy.
@@ -20,6 +20,7 @@ except ImportError:
     pynvml = None
 
 _NO_PYNVML = "nvidia-ml-py is not installed: install steward-slurm with its extra [gpu] on nodes with GPUs"
+_USE = b"use"
 _INFOROM_EVERY_S = 3600.0
 """Seconds between reads of the InfoROM: the chip is slow, and its content rarely changes."""
 
@@ -32,13 +33,13 @@ class Looks:
         self._inforom: dict[int, str] = {}
         self._inforom_due = 0.0
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self, question: bytes) -> dict[str, Any]:
         """Return `{"gpus": [...]}`, or `{"error": ...}` if NVML itself cannot be asked."""
         if pynvml is None:
             return {"error": _NO_PYNVML}
         try:
             self._open()
-            gpus = self._look()
+            gpus = nvml_look.uses() if question == _USE else self._look()
         except pynvml.NVMLError as error:
             self._close()
             return {"error": f"NVML cannot be asked: {error}"}
@@ -71,23 +72,24 @@ def _wants_repair(gpu: dict[str, Any]) -> bool:
     return bool(gpu.get("error") or gpu.get("recovery_action") or gpu.get("remap_pending"))
 
 
-def _read(asked: "queue.SimpleQueue[None]") -> None:
+def _read(asked: "queue.SimpleQueue[bytes]") -> None:
     """Read the input in a thread of its own: its end ends the process even while NVML blocks a call."""
+    rest = b""
     while chunk := os.read(sys.stdin.fileno(), 4096):
-        for _ in range(chunk.count(b"\n")):
-            asked.put(None)
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            asked.put(line)
     os._exit(0)
 
 
 def main() -> int:
     """Answer until the input ends. The first line of the output means that the child is ready."""
-    asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+    asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(asked,), daemon=True).start()
     looks = Looks()
     print("{}", flush=True)
     while True:
-        asked.get()
-        print(json.dumps(looks.answer()), flush=True)
+        print(json.dumps(looks.answer(asked.get())), flush=True)
 
 
 if __name__ == "__main__":

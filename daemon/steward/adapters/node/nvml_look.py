@@ -70,6 +70,28 @@ def gpus(*, with_inforom: bool) -> list[Record]:
     return [_gpu(index, with_inforom) for index in range(pynvml.nvmlDeviceGetCount())]
 
 
+def uses() -> list[Record]:
+    """Return a record for each GPU with only what it does and for which processes. Raises NVMLError."""
+    return [_use_of(index) for index in range(pynvml.nvmlDeviceGetCount())]
+
+
+def _use_of(index: int) -> Record:
+    record: Record = {"index": index}
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        record["uuid"] = pynvml.nvmlDeviceGetUUID(handle)
+        busy = _answer(pynvml.nvmlDeviceGetUtilizationRates, handle)
+        users = _answer(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        return record | {
+            "busy_percent": None if busy is None else busy.gpu,
+            "memory_busy_percent": None if busy is None else busy.memory,
+            "energy_mj": _answer(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle),
+            "processes": None if users is None else [_user(one) for one in users],
+        }
+    except pynvml.NVMLError as error:
+        return record | {"error": str(error), "code": error.value}
+
+
 def _gpu(index: int, with_inforom: bool) -> Record:
     """Return the record of a GPU; an error of the GPU ends the look at it, with NVML's own message."""
     record: Record = {"index": index}

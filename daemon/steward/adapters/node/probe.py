@@ -14,8 +14,8 @@ from pathlib import Path
 from steward.adapters.munge import Munge
 from steward.adapters.node.mount_looks import NOT_MOUNTED, MountLooks
 from steward.adapters.node.nvml import Nvml
+from steward.adapters.node.slurm_conf import conf_text, spool_dir
 from steward.adapters.node.small_files import is_any_there, text_of, texts_of
-from steward.adapters.node.stepds import spool_dir
 from steward.adapters.process import Completed, Failed, run
 from steward.checks.mounts import mounted
 from steward.model.probe import (
@@ -85,7 +85,10 @@ class LocalProbes:
     def _look(self, probe: Probe) -> Raw:
         match probe:
             case ReadFiles():
-                return Raw(files={path: text_of(self._real_path(path)) for path in probe.paths})
+                files = {path: text_of(self._real_path(path)) for path in probe.paths}
+                if probe.slurm_conf:
+                    files[probe.slurm_conf] = conf_text(Path(probe.slurm_conf))
+                return Raw(files=files)
             case ReadTree():
                 return Raw(files=self._tree(probe))
             case DiskUsage():
@@ -97,7 +100,7 @@ class LocalProbes:
             case HeadClock():
                 return Raw(skew_s=self._skew_s())
             case QueryGpus():
-                return self._nvml.look(self._driver_gpus(), probe.timeout_s)
+                return self._nvml.look(self._driver_gpus(), probe.timeout_s, use_only=probe.use_only)
             case _:
                 return self._ask(probe)
 

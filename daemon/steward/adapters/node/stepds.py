@@ -10,7 +10,6 @@ there, the next run's step of that number does not start ("File exists"), and 22
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,39 +17,10 @@ from pathlib import Path
 
 from steward.adapters import proc
 from steward.adapters.node.job_processes import job_of_cgroups
+from steward.adapters.node.slurm_conf import spool_dir, tmp_fs
 from steward.adapters.proc import ProcessKey, Seen
 from steward.model.ids import JobId
 from steward.model.text import printable
-
-_CACHED = Path("/run/slurm/conf/slurm.conf")
-"""The configuration that a configless slurmd got from slurmctld."""
-_SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
-"""The key and default of each folder in slurm.conf."""
-
-
-def conf_here(named: Path) -> str:
-    """Return the slurm.conf of this node; empty if there is none, as on a configless node before its slurmd starts."""
-    # Slurm's commands then find the file by themselves, but not if `SLURM_CONF` names one that does not exist.
-    return next((str(file) for file in (named, _CACHED) if file.is_file()), "")
-
-
-def spool_dir(slurm_conf: str, node: str) -> str:
-    """Return SlurmdSpoolDir on this node, by slurm.conf or Slurm's default. Raises OSError if it cannot be read."""
-    return _folder(*_SPOOL, slurm_conf, node)
-
-
-def tmp_fs(slurm_conf: str, node: str) -> str:
-    """Return the folder for temporary files of jobs (TmpFS) on this node, by slurm.conf or Slurm's default."""
-    return _folder(*_TMP, slurm_conf, node)
-
-
-def _folder(key: str, default: str, slurm_conf: str, node: str) -> str:
-    files = [file for file in (Path(slurm_conf), _CACHED) if file.is_file()]
-    line = re.compile(rf"^\s*{key}\s*=\s*(?P<path>\S+)", re.IGNORECASE | re.MULTILINE)
-    found = line.search(files[0].read_text(errors="replace")) if files else None
-    path = found["path"] if found else default
-    return path.replace("%n", node).replace("%h", socket.gethostname().partition(".")[0])
-
 
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
@@ -79,10 +49,10 @@ class Stepds:
         self._node = node
         self._owner = owner
 
-    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int, before: float) -> tuple[Stepd, ...]:
         """Kill the slurmstepds of `job` that began before `before` (Unix s, this node's clock) and have no task left.
 
-        `uid` is the job's user (None: not known). Returns those that were killed. A slurmstepd with a living child is
+        `uid` is the job's user. Returns those that were killed. A slurmstepd with a living child is
         left alone, and so are all while any other process of the job lives: Slurm still has something to end there.
         """
         everyone = list(proc.all_processes())
@@ -92,6 +62,14 @@ class Stepds:
             return ()
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
+
+    def stepd_of(self, seen: Seen) -> Stepd | None:
+        """Return the slurmstepd that this process is; None for any other process, and for one of another cluster."""
+        title = self._title_of(seen)
+        if title is None or not self._is_of_ours(seen.process.pid):
+            return None
+        step = title[2].decode("ascii", "replace")
+        return Stepd(process=seen.process, job=JobId(int(title[1])), step=step, began=_began(seen.process))
 
     def are_told_to_end(self, within_s: float = 0.0) -> bool:
         """Return whether slurmstepds run here and each has a pending SIGTERM, as from a shutdown of the machine.
@@ -175,9 +153,8 @@ class Stepds:
         """Return the slurmstepds of a job."""
         # A child of another slurmstepd is left out: it is a task that has not started its own program yet.
         titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step_of(seen, job))}
-        booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return [
-            Stepd(process=seen.process, job=job, step=step, began=booted + seen.process.started / _TICKS)
+            Stepd(process=seen.process, job=job, step=step, began=_began(seen.process))
             for seen, step in titled.values()
             if seen.parent not in titled
         ]
@@ -213,10 +190,16 @@ class Stepds:
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
-    def _has_other_process(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
+    def _has_other_process(self, job: JobId, uid: int, everyone: Iterable[Seen]) -> bool:
         """Return whether a process of the job lives that is no slurmstepd: Slurm still has to end it."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job, uid) and not self._is_stepd(pid) for pid in alive)
+
+
+def _began(process: ProcessKey) -> float:
+    """Return when the process began (Unix s)."""
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return booted + process.started / _TICKS
 
 
 def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:
@@ -230,13 +213,12 @@ def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int
     return True
 
 
-def _belongs(pid: int, job: JobId, uid: int | None) -> bool:
-    """Return whether the process belongs to the job of that user (None: not known), by its cgroup or environment."""
+def _belongs(pid: int, job: JobId, uid: int) -> bool:
+    """Return whether the process belongs to the job of that user, by its cgroup or environment."""
     # Root makes the cgroups of jobs. The environment is a user's own claim, and reading it may hang.
     if job_of_cgroups(_read(pid, "cgroup")) == job:
         return True
-    is_his = uid is None or proc.real_uid(pid) == uid
-    return is_his and b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
+    return proc.real_uid(pid) == uid and b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
 
 
 def _is_pending(pid: int, signo: signal.Signals) -> bool | None:

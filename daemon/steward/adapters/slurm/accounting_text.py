@@ -24,7 +24,7 @@ _GRP_TRES = re.compile(r" GrpTRES=(\S*) ")
 _PRIORITY = re.compile(r" Priority=([0-9]+)(?: |$)")
 _SUBMITTED = re.compile(r" GrpSubmitJobs=(?:N|[0-9]+)\(([0-9]+)\) ")
 _COUNT = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=(N|[0-9]+)\(([0-9]+)\)")
-_MARKS, _LISTS = (23, 2), (25, 11)
+_MARKS, _LISTS, _MISCOUNTS = (23, 2), (25, 11), (26, 5)
 """The first versions in which a priority exempts from preemption, and lists of QOS count right."""
 _BACKFILL_S = 30.0
 """Slurm's default for bf_interval."""
@@ -149,6 +149,8 @@ def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabil
         qos_lists=version >= _LISTS,
         preempts=is_by_qos and "REQUEUE" in config.get("PreemptMode", "") and version >= _MARKS,
         backfill_s=_backfill_s(config),
+        miscounts_parts=version >= _MISCOUNTS,
+        counts_memory="MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper(),
     )
 
 

@@ -48,7 +48,7 @@ class RecordForm:
 NODE = RecordForm({
     "name": _TEXT, "state": _STATE, "reason": _TEXT, "reason_user": _TEXT, "reason_at": _MAYBE, "partitions": _TEXT,
     "features": _TEXT, "active_features": _TEXT, "address": _TEXT, "hostname": _TEXT, "port": _MAYBE, "cpus": _MAYBE,
-    "memory_mb": _NUMBER, "gres": _TEXT, "boot_time": _MAYBE, "slurmd_started": _MAYBE,
+    "threads": _MAYBE, "memory_mb": _NUMBER, "gres": _TEXT, "boot_time": _MAYBE, "slurmd_started": _MAYBE,
 })  # fmt: skip
 JOB = RecordForm({
     "id": _NUMBER, "name": _TEXT, "state": _STATE, "user_id": _NUMBER, "reason": _TEXT, "described": _TEXT,

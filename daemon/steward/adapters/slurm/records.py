@@ -52,6 +52,7 @@ def node_of(line: str) -> Node:
         address=record_form.unescaped(of["address"]),
         port=int(of["port"] or 0),
         cpus=int(of["cpus"] or 0),
+        threads=max(int(of["threads"] or 1), 1),
         memory_mb=int(of["memory_mb"]),
         gres=intern(record_form.unescaped(of["gres"])),
         boot_time=_seconds(of["boot_time"]),

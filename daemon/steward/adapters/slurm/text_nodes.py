@@ -21,7 +21,7 @@ _LINE = re.compile(
     r"CPUTot=(\d+) CPULoad=\S+ AvailableFeatures=(\S+) ActiveFeatures=(\S+) Gres=(\S+) (?:GresDrain=\S+ )?"
     r"(?:GresUsed=\S+ )?NodeAddr=(\S+) NodeHostName=(\S+) +(?:Port=(\d+) +)?(?:Version=\S+ *)?(?:OS=[^=]*? +)?"
     r"RealMemory=(\d+) AllocMem=\d+ FreeMem=\S+ Sockets=\d+ Boards=\d+ (?:[A-Z][A-Za-z]+=[\w.,:/-]+ )*?"
-    r"State=([A-Z_+*]+) ThreadsPerCore=\d+ TmpDisk=\d+ Weight=\d+ (?:Owner=\S+ )?(?:MCS_label=\S+ +)?"
+    r"State=([A-Z_+*]+) ThreadsPerCore=(\d+) TmpDisk=\d+ Weight=\d+ (?:Owner=\S+ )?(?:MCS_label=\S+ +)?"
     r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
     r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*"
     r"(?: (?!Reason=|Comment=|Extra=|Instance)[A-Z][A-Za-z]+=[^\s=]*)* *"
@@ -65,7 +65,7 @@ def key(line: str, usual_port: str) -> str:
 
 def node(key: str) -> Node:
     """Return the node of a key. Raises Odd."""
-    name, cpus, features, active, gres, address, host, port, memory, state, *rest = key.split("\0")
+    name, cpus, features, active, gres, address, host, port, memory, state, threads, *rest = key.split("\0")
     partitions, booted, started, reason, user, at, usual_port = rest
     base, flags = _state(state)
     told = Reason(text=reason, user=user, at=_time(at) or 0.0) if reason else None
@@ -80,6 +80,7 @@ def node(key: str) -> Node:
         address=address,
         port=int(port or usual_port),
         cpus=int(cpus),
+        threads=max(int(threads), 1),
         memory_mb=int(memory),
         gres="" if gres == "(null)" else intern(gres),
         boot_time=_time(booted),

@@ -1,7 +1,7 @@
 """Messages between agent and head on opted-in jobs. Input is hostile. Times travel as ages, so no clocks are compared.
 
-Their subjects: waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
-past, the collected stacks of its tasks, and the jobs that the site opts in by default.
+Their subjects: waiting shims with the known lines of the job's log, tasks that ended badly, progress, what the ranks of
+steps do, a resumed job's past, the collected stacks of its tasks, and the jobs that the site opts in by default.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,11 @@ from steward.model.ask import Ask
 from steward.model.bounds import Called, Job, Lenient, Lines, Range, Token
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress, ResumeFacts, TaskExit
+from steward.model.job_sight import StepSight
 from steward.model.resume_mode import SiteDefault
 
 MAX_JOBS = 64
+MAX_STEPS = 32
 MAX_EXITS = 64
 MAX_DEFAULTS = 64
 _MAX_WORD = 64
@@ -41,6 +43,7 @@ class _Past:
 _ASK = FrameCodec(Ask, "ask")
 _EXIT = FrameCodec(TaskExit)
 _PROGRESS = FrameCodec(Progress)
+_SIGHT = FrameCodec(StepSight)
 _WANTED = FrameCodec(_PastWanted, "facts?")
 _FACTS = FrameCodec(_Past, "facts")
 
@@ -72,6 +75,15 @@ def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
 def progress_of(frame: Frame, node: NodeName, now: float) -> tuple[Progress, ...]:
     """Return the progress in the frame, with times by the clock of `now`. Raises Malformed."""
     return readable_records(frame, "jobs", MAX_JOBS, lambda one: _PROGRESS.read(one, now, node=node, at=now))
+
+
+def sight_frame(steps: Iterable[StepSight]) -> Frame:
+    return {"t": "sight", "steps": [_SIGHT.write(one) for one in steps][:MAX_STEPS]}
+
+
+def sight_of(frame: Frame, node: NodeName, now: float) -> tuple[StepSight, ...]:
+    """Return what the ranks of the node's steps do, as of `now`. Raises Malformed."""
+    return readable_records(frame, "steps", MAX_STEPS, lambda one: _SIGHT.read(one, node=node, at=now))
 
 
 def facts_wanted_frame(job: JobId) -> Frame:

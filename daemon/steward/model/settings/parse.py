@@ -17,10 +17,19 @@ def parse(text: str, *, source: str, env: Mapping[str, str]) -> Settings:
 
     Raises SettingsError that names every wrong key, its value and a remedy.
     """
+    return parse_tables(tables_of(text, source), source=source, env=env)
+
+
+def tables_of(text: str, source: str) -> dict[str, Any]:
+    """Return the tables of a TOML text. Raises SettingsError."""
     try:
-        tables = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(source, [Problem(key="", text=f"not TOML: {error}")]) from error
+
+
+def parse_tables(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> Settings:
+    """Return the settings in `tables`, as `parse` does."""
     try:
         settings = Settings.model_validate_json(json.dumps(_with_env(tables, env), default=str))
     except ValidationError as error:

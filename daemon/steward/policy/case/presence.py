@@ -84,7 +84,10 @@ def remember_served(draft: Draft) -> None:
         if name not in draft.seen.nodes or name in unfit:
             continue
         served, (size, slurmd) = draft.served.get(name), nodes.facts[name]
-        # another size counts once slurmd has registered with it: until then Slurm has not compared them
+        # a size counts once slurmd has registered with it: until then Slurm has not compared them, as after a restart
+        # of slurmctld with another slurm.conf
+        if slurmd is None:
+            continue
         if served is None or (served.instance, served.slurmd_started) != (who.instance, slurmd):
             draft.served[name] = Served(instance=who.instance, size=size, slurmd_started=slurmd)
     if len(draft.served) > len(draft.seen.nodes):

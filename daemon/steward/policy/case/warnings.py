@@ -50,7 +50,7 @@ def tell_hurt(draft: Draft) -> None:
     for name in [name for name, mem in draft.nodes.items() if len(mem.failed_launches) > MOST_HURT]:
         jobs = breaks_launches_of(name, draft)
         if len(jobs) > MOST_HURT and count_owners(jobs, draft) <= MOST_HURT:
-            named = ", ".join(map(str, jobs[:8]))
+            named = ", ".join(map(draft.shown_id, jobs[:8]))
             text = f"{name}: Slurm could not start jobs {named} there, which started elsewhere; all are of one user, so"
             text += f" nothing is done: see what only {name} lacks (folders of their output, their environment)"
             draft.tell("node.launches", text, once=f"launches:{name}:{jobs[0]}", level=Level.WARNING, node=name)

@@ -9,6 +9,7 @@ from steward.model.job import Job, JobState
 from steward.model.ledger import Ending, Run
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
+from steward.policy.facts.standing_still import jobs_seen_still
 from steward.policy.traits import Trait
 
 _AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...]]]
@@ -28,6 +29,7 @@ def _find_needing_attention(draft: Draft) -> frozenset[JobId]:
     known = draft.ground.once(_none_at_rest, (draft.want.resume,))
     found = set(draft.overview.lost_at_boot)
     found |= {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
+    found |= jobs_seen_still(draft)
     for id, mem in draft.jobs.items():
         job, runs = jobs.get(id), ledger.get(id, ())
         before = known.get(id)

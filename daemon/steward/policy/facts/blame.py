@@ -12,6 +12,10 @@ EVIDENCE_BEFORE_S, EVIDENCE_AFTER_S = 600.0, 300.0
 """How long before and after a failure evidence explains the failure."""
 EXCLUDE_S = 86_400.0
 """How long a blamed node stays on the job's exclude list."""
+HUNG_S = 3600.0
+"""How long a node stays there that is blamed for a hang, though its checks pass."""
+HANG = "hang:"
+"""The beginning of what a ruling on a hang was decided for."""
 
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
@@ -29,8 +33,15 @@ def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     if not blamed:
         return frozenset()
-    company = nodes_failing_other_users(mem.uid, draft.now, draft)
-    return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
+    company, hung = nodes_failing_other_users(mem.uid, draft.now, draft), _hung_lately(mem, draft)
+    return frozenset(node for node in blamed if node in company or node in hung or not _is_sound(node, draft))
+
+
+def _hung_lately(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes on which ranks of the job hung a while ago: no check may find why."""
+    since = draft.now - HUNG_S
+    hung = (one for one in mem.attempts if one.at > since and one.decided_for.startswith(HANG))
+    return frozenset(node for one in hung for node in one.culprits)
 
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:

@@ -9,6 +9,8 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 
+BOOTED = "it has booted since the run began there"
+
 
 def booted_since(job: Job, mem: JobMemory, draft: Draft) -> dict[NodeName, float]:
     """Return the nodes that have booted during the job's present run, each with the start of its slurmd (Unix s).

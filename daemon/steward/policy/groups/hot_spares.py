@@ -24,6 +24,7 @@ from steward.policy.traits import is_idle
 LEASE_S = 3600.0
 """The length of a reservation, which ends by itself if no head renews it."""
 RENEW_S = 1200.0
+_A_MOMENT_S = 0.1
 
 
 def maintain_hot_spares(draft: Draft) -> None:
@@ -85,10 +86,11 @@ def _more_spares(group: str, count: int, there: frozenset[NodeName], draft: Draf
     waits = any(parts & set(job.partition.split(",")) for job in draft.overview.waiting)
     if waits and not draft.want.resume.hot_spares_while_waiting:
         return frozenset()
-    serving = sum(1 for name in members if name in nodes and nodes[name].is_schedulable)
     api = draft.groups.get(group)
-    above = serving - len(there) - api.goal.minimum if api is not None else count
-    return frozenset(free[: max(0, min(count, above))])
+    if api is not None:
+        serving = sum(1 for name in members if name in nodes and nodes[name].is_schedulable)
+        count = max(0, min(count, serving - len(there) - api.goal.minimum))
+    return frozenset(free[:count])
 
 
 def _is_back_in_queue(mem: JobMemory, draft: Draft) -> bool:
@@ -112,6 +114,8 @@ def _reserve(group: str, wanted: frozenset[NodeName], found: Reservation | None,
     name, why = hot_name(group), Why(rule="hot.keep", text=text)
     there = found.nodes if found is not None else frozenset()
     old = found is not None and found.ends - draft.now < LEASE_S - RENEW_S
+    if wanted and found is not None:
+        draft.wake(found.ends - LEASE_S + RENEW_S + _A_MOMENT_S)
     if wanted == there and not (wanted and old):
         return
     if not wanted:

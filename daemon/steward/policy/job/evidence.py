@@ -10,7 +10,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory, TakenOut
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, EVIDENCE_BEFORE_S
-from steward.policy.facts.booted import booted_since
+from steward.policy.facts.booted import BOOTED, booted_since
 from steward.policy.facts.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
 from steward.policy.facts.verdict import Standing, is_awaited, mode_of, slurm_misses, standing
 from steward.policy.job.exclude import told_again_until
@@ -150,7 +150,7 @@ def _booted(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
     at = booted_since(job, mem, draft).get(node) if job is not None else None
     if at is None:
         return []
-    return [Evidence(node=node, text=f"{node}: it has booted since the run began there", at=at, blames=False)]
+    return [Evidence(node=node, text=f"{node}: {BOOTED}", at=at, blames=False)]
 
 
 def _cases(node: NodeName, reach: Reach, draft: Draft) -> list[Case]:

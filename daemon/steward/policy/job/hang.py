@@ -1,6 +1,7 @@
-"""Find jobs that hang (no step for much longer than usual, or no use of CPU, GPU and network), and rule on them.
+"""Find jobs that hang: no step for much longer than usual, or ranks that do no work (`facts/standing_still.py`).
 
-First the stacks of the job's tasks are kept and its nodes are checked; then a ruling as for any failure follows.
+Of every job that is told. Of a job that opted in first the stacks of its tasks are kept and its nodes are checked; then
+a ruling as for any failure follows. What its ranks do counts for the ruling only where `hang=` was written.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,23 @@ from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.resume_policy import CHECK_BUDGET_S
-from steward.model.text import ago
+from steward.model.text import ago, span
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.blame import HANG
+from steward.policy.facts.standing_still import (
+    FEWEST_RANKS,
+    Still,
+    StillKind,
+    blamed,
+    jobs_seen_still,
+    seen_working,
+    stillness,
+)
 from steward.policy.facts.suspended import continued_at
 from steward.policy.job.decide import Ruling, decide
+from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import FailureSource, failure_without_ask, last_retry
 from steward.policy.job.progress import progress_of
 from steward.policy.job.rulings import requeue_by, wish_requeue
@@ -33,17 +45,25 @@ TOO_MANY = 3
 """If this many jobs stop within TOGETHER_S of each other, the cause is outside the jobs: a disk, a clock."""
 
 
+STOPPED_S = 60.0
+"""For so long a rank may be stopped by a signal beside others that are not."""
+YOUNG_S = 900.0
+"""A run is not judged before this age: its start may take as long. One with `hang=SECONDS` is."""
+LOOKS_S = 30.0
+"""The shortest time after which a job stands still by what its ranks do: so long two looks of a node may take."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HangSigns:
-    """The signs of a hang now; another `step` is another hang."""
+    """The signs of a hang now; another `step` is another hang. `still`: what its ranks do; None: not known, or work."""
 
     text: str
     step: int | None
-    is_quiet: bool
+    still: Still | None = None
 
 
 def follow_hangs(draft: Draft) -> None:
-    """Follow the hangs of running jobs that opted in, except those with `hang=0`."""
+    """Follow the hangs of running jobs: rule on those that opted in, and tell of all others; not with `hang=0`."""
     # while some agent of a job's nodes is not heard, the job's hang stays as it was
     for id in jobs_needing_attention(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
@@ -51,6 +71,72 @@ def follow_hangs(draft: Draft) -> None:
             _end_hang(mem, job, draft)
         elif _is_heard(job, draft):
             _judge(job, mem, draft)
+    for id in sorted(jobs_seen_still(draft) & draft.seen.jobs.keys()):
+        _tell_of_still(draft.seen.jobs[id], draft)
+
+
+def _tell_of_still(job: Job, draft: Draft) -> None:
+    """Tell once of a job whose ranks do no work, unless a ruling on it is under way."""
+    mem = draft.jobs.get(job.id)
+    found = still_for_long(job, mem, draft)
+    if found is None or (mem is not None and mem.hang is not None):
+        return
+    key = f"still:{job.id}:{job.restarts}:{found.kind.value}:{found.odd}"
+    text = f"job {job.shown_id} stands still: for {span(draft.now - found.since)} {found.text}"
+    draft.tell("job.hang", f"{text}. {_LEFT}", once=key, level=Level.WARNING, job=job.id)
+
+
+_LEFT = "It is left running, as it did not ask for more (hang=1 or hang=SECONDS in --auto-resume)"
+
+
+def still_for_long(job: Job, mem: JobMemory | None, draft: Draft) -> Still | None:
+    """Return how the job stands still, if that has lasted longer than it may; None for a job that is not watched."""
+    if not _is_judged(job, mem, draft) or not _is_heard(job, draft):
+        return None
+    found = stillness(job, draft)
+    opted_in = mem is not None and mem.mode.on
+    if found is None or not (opted_in or found.ranks >= FEWEST_RANKS):
+        return None
+    found = replace(found, since=max(found.since, _went_on_at(job, mem, draft)))
+    until = max(found.since + _limit_s(found, mem, draft), _judged_from(job, found, mem))
+    draft.wake(until)
+    return found if draft.now >= until else None
+
+
+def _went_on_at(job: Job, mem: JobMemory | None, draft: Draft) -> float:
+    """Return when the job last went on by its own report, or by Slurm's or our doing (Unix s); 0: not known."""
+    told = progress_of(job.id, job.nodes, draft, restart=job.restarts)
+    times = [at for one in told for at in (one.stepped, one.checkpointed) if at is not None]
+    if mem is not None:
+        retried = last_retry(mem)
+        times += [at for at in (continued_at(mem), retried.at if retried is not None else None) if at is not None]
+    return max(times, default=0.0)
+
+
+def _is_judged(job: Job, mem: JobMemory | None, draft: Draft) -> bool:
+    """Return whether the ranks of the job are judged at all; a person's own session is not."""
+    rules, own = draft.want.resume, mem.mode.hang if mem is not None and mem.mode.on else None
+    wanted = rules.hang and job.partition not in rules.hang_not_in if own is None else own
+    runs = job.state is JobState.RUNNING and not job.is_completing and job.is_batch and not job.deep_check
+    # while a shim waits, the job has failed and a ruling is under way
+    return wanted and runs and not any(ask.job == job.id for ask in draft.seen.asks)
+
+
+def _judged_from(job: Job, found: Still, mem: JobMemory | None) -> float:
+    """Return from when on the job's ranks are judged (Unix s)."""
+    is_asked = mem is not None and mem.mode.hang_s is not None
+    return 0.0 if is_asked or found.kind is StillKind.IDLE else (job.started or 0.0) + YOUNG_S
+
+
+def _limit_s(found: Still, mem: JobMemory | None, draft: Draft) -> float:
+    """Return for how long the job may stand still in this way."""
+    rules = draft.want.resume
+    if mem is not None and mem.mode.hang_s is not None:
+        return max(mem.mode.hang_s, LOOKS_S)
+    own = PAUSES * found.usual_s
+    if found.kind is StillKind.IDLE:
+        return max(own, rules.hang_quiet_s)
+    return min(max(own, STOPPED_S if found.kind is StillKind.STOPPED else rules.hang_least_s), rules.hang_most_s)
 
 
 def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
@@ -74,9 +160,15 @@ def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
 
 def hang_line(hang: Standstill, now: float) -> str:
     """Return the sentence about a hang for `steward explain JOB`."""
-    what = "uses almost no CPU, GPU and network" if hang.step is None else f"is still at step {hang.step}"
+    what = "its ranks do no work" if hang.step is None else f"it is still at step {hang.step}"
     then = "it is left running" if hang.is_settled else "its nodes are looked at"
-    return f"The job stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where_stacks_are(hang)}."
+    return f"The job stands still: found {ago(hang.since, now)}, {what}; {then}; {_where_stacks_are(hang)}."
+
+
+def still_line(job: Job, draft: Draft) -> str:
+    """Return the sentence about the job's ranks for `steward explain JOB`; empty while they may work."""
+    found = stillness(job, draft)
+    return "" if found is None else f"Its ranks do no work for {span(draft.now - found.since)}: {found.text}."
 
 
 def _where_stacks_are(hang: Standstill) -> str:
@@ -95,7 +187,7 @@ def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 def _is_same(hang: Standstill, mem: JobMemory, found: _HangSigns | None) -> bool:
     """Return whether the signs are those of the known hang."""
-    return found is not None and (hang.restart, hang.step, hang.is_quiet) == (mem.restarts, found.step, found.is_quiet)
+    return found is not None and (hang.restart, hang.step) == (mem.restarts, found.step)
 
 
 def _end_hang(mem: JobMemory, job: Job | None, draft: Draft) -> None:
@@ -117,7 +209,11 @@ def _signs_of_hang(job: Job, mem: JobMemory, draft: Draft) -> _HangSigns | None:
     """Return the signs of a hang; None while the job makes progress."""
     told = progress_of(job.id, job.nodes, draft, restart=job.restarts)
     stepping = [one for one in told if one.step is not None and one.stepped is not None]
-    return _signs_of_no_step(mem, stepping, draft) if stepping else _signs_of_idleness(job, mem, told, draft)
+    by_step = _signs_of_no_step(mem, stepping, draft) if stepping else None
+    by_sight = _signs_of_ranks(job, mem, stepping, draft)
+    if by_step is None or by_sight is None:
+        return by_step or by_sight
+    return replace(by_sight, text=f"{by_step.text}; {by_sight.text}")
 
 
 def _signs_of_no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _HangSigns | None:
@@ -139,30 +235,34 @@ def _signs_of_no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) ->
         return None
     usual = "not known yet" if pace_s is None else f"{pace_s:.1f} s"
     text = f"no step since step {newest.step} for more than {limit_s:.0f} s (its usual longest pause: {usual})"
-    return _HangSigns(text=text, step=newest.step, is_quiet=False)
+    return _HangSigns(text=text, step=newest.step)
 
 
-def _signs_of_idleness(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _HangSigns | None:
-    """Return the signs of a hang of a job without steps; None unless all of its nodes report it as idle."""
-    if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
+def _signs_of_ranks(job: Job, mem: JobMemory, stepping: Sequence[Progress], draft: Draft) -> _HangSigns | None:
+    """Return the signs of a hang by what the job's ranks do, if a ruling may follow from them; None if there are none.
+
+    A job that did not write `hang=` is ruled on only if it reports no steps and uses nothing at all.
+    """
+    step = max(stepping, key=lambda one: (one.stepped or 0.0, one.step or 0)).step if stepping else None
+    found, hang = still_for_long(job, mem, draft), mem.hang
+    if found is None:
+        # after the decision, the hang lasts until a rank works: an agent that restarted does not know since when
+        is_known = hang is not None and hang.is_settled and hang.is_seen and hang.step == step
+        return _HangSigns(text="its ranks do no work", step=step) if is_known and not seen_working(job, draft) else None
+    if not mem.mode.hang and (stepping or found.kind is not StillKind.IDLE):
         return None
-    since = max(continued_at(mem) or 0.0, *(one.at - one.quiet_s for one in told))
-    limit_s = draft.want.resume.hang_quiet_s
-    if draft.now < since + limit_s:
-        draft.wake(since + limit_s)
-        return None
-    return _HangSigns(text=f"next to no CPU, GPU and network for more than {limit_s:.0f} s", step=None, is_quiet=True)
+    return _HangSigns(text=f"for {span(draft.now - found.since)} {found.text}", step=step, still=found)
 
 
 def _begin(job: Job, found: _HangSigns, draft: Draft) -> Standstill:
     """Remember a new hang and write its event."""
     mem = draft.jobs[job.id]
     hang = Standstill(
-        name=f"{job.id}-{job.restarts}-{'quiet' if found.step is None else found.step}",
+        name=f"{job.id}-{job.restarts}-{'still' if found.step is None else found.step}",
         since=draft.now,
         restart=job.restarts,
         step=found.step,
-        is_quiet=found.is_quiet,
+        is_seen=found.still is not None,
     )
     draft.jobs[job.id] = replace(mem, hang=hang)
     draft.tell("job.hang", f"job {job.shown_id} stands still: {found.text}", level=Level.WARNING, job=job.id)
@@ -181,13 +281,13 @@ def _follow(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None
 def _ruling_of(hang: Standstill, mem: JobMemory) -> Attempt | None:
     """Return the ruling on this hang; None if there is none."""
     # compare `at`, not the time in the key: if the clock was set back, `since` was moved and the key was not
-    ours = [a for a in mem.attempts if a.decided_for.startswith(f"hang:{hang.name}:") and a.at >= hang.since]
+    ours = [a for a in mem.attempts if a.decided_for.startswith(f"{HANG}{hang.name}:") and a.at >= hang.since]
     return ours[-1] if ours else None
 
 
 def _decided_for(hang: Standstill) -> str:
     """Return the key under which the ruling on this hang is remembered."""
-    return f"hang:{hang.name}:{hang.since:.0f}"
+    return f"{HANG}{hang.name}:{hang.since:.0f}"
 
 
 def _waits(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> bool:
@@ -217,7 +317,9 @@ def _ask_nodes(
     why = Why(rule="job.hang", text=f"job {job.shown_id} stands still", evidence=(found.text,))
     if silent:
         key, signal = Key(f"stacks:{hang.name}:{hang.since:.0f}"), draft.jobs[job.id].mode.stacks
-        order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
+        order = CollectStacks(
+            key=key, why=why, job=job.id, uid=job.user_id, nodes=silent, name=hang.name, signal=signal
+        )
         draft.wish(order, AGAIN_S)
     if unchecked:
         key = Key(f"check:{_decided_for(hang)}")
@@ -229,7 +331,8 @@ def _ask_nodes(
 def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft) -> None:
     """Rule on the hang: requeue the job, or leave it running and report why."""
     mem = draft.jobs[job.id]
-    ruling = decide(failure_without_ask(FailureSource.HANG, job, mem, draft.now, draft))
+    known = _evidence_of(job, mem, hang, found, draft)
+    ruling = decide(failure_without_ask(FailureSource.HANG, job, mem, draft.now, draft, known=known))
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:
@@ -240,13 +343,33 @@ def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft)
     requeue_by(job, _decided_for(hang), replace(ruling, why=why), draft)
 
 
+def _evidence_of(job: Job, mem: JobMemory, hang: Standstill, found: _HangSigns, draft: Draft) -> tuple[Evidence, ...]:
+    """Return the ranks that differ as evidence, where the job asked for that; empty if none differ.
+
+    It blames a node only if all of them are on that one of several. Many jobs that stop together have another cause.
+    """
+    still = found.still
+    if still is None or not mem.mode.hang or _stopped_together(hang, draft) >= TOO_MANY:
+        return ()
+    node = blamed(still, job.nodes)
+    return tuple(
+        Evidence(node=one, text=f"{one}: {still.odd}", at=hang.since, blames=one == node)
+        for one in sorted(still.suspects)
+    )
+
+
+def _stopped_together(hang: Standstill, draft: Draft) -> int:
+    """Return how many jobs stopped at about the time of this one."""
+    return sum(m.hang is not None and abs(m.hang.since - hang.since) <= TOGETHER_S for m in draft.jobs.values())
+
+
 def _why_left(mem: JobMemory, ruling: Ruling, hang: Standstill, draft: Draft) -> str:
     """Return why the job is left running; empty if it is to be resumed."""
-    near = [m for m in draft.jobs.values() if m.hang is not None and abs(m.hang.since - hang.since) <= TOGETHER_S]
+    near = _stopped_together(hang, draft)
     if ruling.decision is Decision.STOP:
         return str(ruling.why)
-    if not ruling.culprits and len(near) >= TOO_MANY:
-        return f"{len(near)} jobs stopped at about the same time: a common cause is likely"
-    if not ruling.culprits and hang.is_quiet and not mem.mode.hang:
+    if not ruling.culprits and near >= TOO_MANY:
+        return f"{near} jobs stopped at about the same time: a common cause is likely"
+    if not ruling.culprits and hang.is_seen and not mem.mode.hang:
         return "no hardware fault found, and the job did not ask for this (hang=1)"
     return ""

@@ -77,7 +77,8 @@ def _end_remains(job: Job, mem: JobMemory, draft: Draft) -> None:
     text = f"sound nodes of the run still clean up, because Slurm waits there for {lost}"
     why = Why(rule="job.let_go", text=text, evidence=tuple(f"{case.node}: {case.why.text}" for case in cases))
     key = Key(f"letgo:{job.id}:{mem.restarts}")
-    if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
+    order = LetGo(key=key, why=why, job=job.id, uid=job.user_id, nodes=nodes, restart=mem.restarts, before=over)
+    if draft.wish(order, AGAIN_S):
         text = f"job {job.shown_id}: the rest of its lost run is ended on {fold(nodes)}"
         draft.tell("job.let_go", f"{text}: {why}", once=f"letgo:{job.id}:{mem.restarts}", job=job.id)
 

@@ -21,7 +21,9 @@ FIRST_S, GROWTH, MOST_S = 0.3, 1.5, 5.0
 QUICK_FOR_S, SLOW_S = 120.0, 30.0
 """How long nudges are quick, and the pause between nudges after that time."""
 BEGINS_LATER = "was given a later start time (scontrol update starttime)"
-UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
+UNBEGUN = "was put back by Slurm without a run twice, for no fault that is known here (slurmctld's log says why)"
+MOST_UNBEGUN = 2
+"""After so many runs that never began the job is left to Slurm: a node may die in the moment in which one begins."""
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
 """A start time this much later than we set was set by a person: Slurm's own delay after a requeue is 121 s."""
@@ -109,7 +111,12 @@ def is_left_to_slurm(mem: JobMemory) -> bool:
     # Slurm would requeue a job whose run cannot begin again and again, at once after each nudge
     last = mem.last_attempt
     is_used_up = last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
-    return mem.unbegun or is_used_up
+    return is_left_unbegun(mem) or is_used_up
+
+
+def is_left_unbegun(mem: JobMemory) -> bool:
+    """Return whether so many runs of the job never began that it is left to Slurm's own delay."""
+    return len(mem.unbegun) >= MOST_UNBEGUN
 
 
 def lost_its_place(mem: JobMemory) -> bool:

@@ -17,7 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.booted import booted_since
+from steward.policy.facts.booted import BOOTED, booted_since
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
@@ -32,7 +32,7 @@ from steward.policy.job.late import requeue_on_late_evidence
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
 from steward.policy.job.leaving import forgive_blind_time, note_look
 from steward.policy.job.lost_place import has_grown, size_of
-from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
+from steward.policy.job.nudge import UNBEGUN, is_left_unbegun, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
@@ -127,8 +127,8 @@ def _count_unseen(job: Job, draft: Draft) -> None:
         return
     runs = range(mem.restarts + 1, job.restarts)
     unseen = sum(not was_put_back_by_us(job.id, restart, draft) for restart in runs)
-    if unseen and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
-        mem = _leave_to_slurm(job, draft)
+    if unseen and mem.pending_from is not None and not is_left_unbegun(mem) and _has_not_begun(job, draft):
+        mem = _note_unbegun(job, draft)
     if unseen and could_not_begin(job, mem):
         _forget_unbegun_run(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
     elif mem.nodes:
@@ -149,11 +149,15 @@ def _has_not_begun(job: Job, draft: Draft) -> bool:
     return not any(word.restart >= job.restarts - 1 for word in words)
 
 
-def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
-    """Leave the job to Slurm's own delay, and return its memory."""
-    mem = draft.jobs[job.id] = replace(draft.jobs[job.id], unbegun=True)
-    text = f"job {job.shown_id} {UNBEGUN}: it is left to Slurm's own delay"
-    draft.tell("job.unbegun", text, once=f"unbegun:{job.id}:{mem.restarts}", level=Level.WARNING, job=job.id)
+def _note_unbegun(job: Job, draft: Draft) -> JobMemory:
+    """Count a run that never began, leave the job to Slurm's own delay after too many, and return its memory."""
+    mem = draft.jobs[job.id]
+    if job.restarts in mem.unbegun:
+        return mem
+    mem = draft.jobs[job.id] = replace(mem, unbegun=(*mem.unbegun, job.restarts))
+    if is_left_unbegun(mem):
+        text = f"job {job.shown_id} {UNBEGUN}: it is left to Slurm's own delay"
+        draft.tell("job.unbegun", text, once=f"unbegun:{job.id}:{mem.restarts}", level=Level.WARNING, job=job.id)
     return mem
 
 
@@ -192,11 +196,7 @@ def _why_without_script(job: Job, host: NodeName, draft: Draft) -> str:
     # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
     if host not in job.nodes:
         return "its script ran there, and Slurm took it out of the job"
-    return (
-        "it has booted since the job's script began there"
-        if host in booted_since(job, draft.jobs[job.id], draft)
-        else ""
-    )
+    return BOOTED if host in booted_since(job, draft.jobs[job.id], draft) else ""
 
 
 def _note_run(job: Job, draft: Draft) -> None:
@@ -270,7 +270,7 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
     attempts = mem.attempts
     if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
         attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
-    return replace(mem, pending_from=None, unbegun=False, nudges=0, last_nudge=0.0, attempts=attempts)
+    return replace(mem, pending_from=None, unbegun=(), nudges=0, last_nudge=0.0, attempts=attempts)
 
 
 def _follow_pending(job: Job, draft: Draft) -> None:
@@ -290,7 +290,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     last = mem.last_attempt
     if last is not None and last.is_requeue and last.requeued is None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
-        draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now, unbegun=False)
+        draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now, unbegun=())
     else:
         _blame_for_requeue(job, mem, draft)
         draft.jobs[job.id] = replace(draft.jobs[job.id], pending_from=draft.now)

@@ -43,12 +43,16 @@ class Flavors:
         self.in_service = frozenset(self.type_of[name] for name in self.usable)
         """The machine types with a node that takes jobs."""
         self.capacity, self.words, self.largest = self._sum_up()
+        self.threads: dict[str, int] = {}
+        """The CPUs of a core, by machine type."""
+        for name, kind in self.type_of.items():
+            self.threads[kind] = max(draft.seen.nodes[name].threads, self.threads.get(kind, 1))
 
     def is_like(self, other: "Flavors") -> bool:
         """Return whether the requests and amounts of every job are the same with both."""
         return (
-            (self.type_of, self.usable, self.capacity, self.words, self.largest, self._types)
-            == (other.type_of, other.usable, other.capacity, other.words, other.largest, other._types)
+            (self.type_of, self.usable, self.capacity, self.words, self.largest, self.threads, self._types)
+            == (other.type_of, other.usable, other.capacity, other.words, other.largest, other.threads, other._types)
         ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
 
     def _type(self, name: NodeName, node: Node) -> str:

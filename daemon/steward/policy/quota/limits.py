@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from steward.model.accounting import Accounting, borrowed_qos, guaranteed_qos
+from steward.model.accounting import Accounting, Qos, borrowed_qos, guaranteed_qos
+from steward.model.job import parse_tres
 from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of, profile_of
 from steward.policy.draft import Draft
 from steward.policy.quota.present import Held
@@ -18,6 +19,9 @@ from steward.policy.quota.turn import Turn
 
 GUARANTEED_PRIORITY = 1000
 """The priority of every `g`; every `b` has a lower one."""
+_BEGAN_BEFORE_S = 2.0
+"""Slurm's use, when it was asked, has all jobs that began so much earlier: it shows whole seconds."""
+_GRES = "gres/"
 _BUILT_IN = frozenset({"cpu", "mem", "node", "billing"})
 
 Caps = Mapping[str, int]
@@ -70,7 +74,7 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
         found.append(
             WantedQos(
                 name=borrowed_qos(team),
-                caps=caps_of(turn, team, picture, amounts),
+                caps=_as_slurm_counts(borrowed_qos(team), caps_of(turn, team, picture, amounts), turn, team, picture),
                 priority=priorities[team],
                 preempt_mode="REQUEUE",
                 grace_s=int(draft.want.quota.grace_s),
@@ -84,12 +88,31 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
         found.append(
             WantedQos(
                 name=guaranteed_qos(team),
-                caps=caps_of(turn, team, picture, amounts),
+                caps=_as_slurm_counts(guaranteed_qos(team), caps_of(turn, team, picture, amounts), turn, team, picture),
                 priority=GUARANTEED_PRIORITY,
                 preempts=others if picture.can.preempts else frozenset(),
             )
         )
     return found
+
+
+def _as_slurm_counts(name: str, caps: Caps, turn: Turn, team: str, picture: Accounting) -> Caps:
+    """Return the limits of a QOS, lowered by what Slurm counts too little in it."""
+    qos = picture.qos.get(name)
+    if qos is None or not picture.can.miscounts_parts:
+        return caps
+    jobs = (job for unit in turn.running.get(team, ()) for job in unit.jobs if job.qos == name and job.is_active)
+    # jobs that ran when Slurm was asked, and still do
+    long = [parse_tres(job.allocated) for job in jobs if (job.started or picture.at) <= picture.at - _BEGAN_BEFORE_S]
+    return {
+        tres: max(cap - _lacking(tres, long, qos), 0) if tres == CPU or tres.startswith(_GRES) else cap
+        for tres, cap in caps.items()
+    }
+
+
+def _lacking(tres: str, jobs: Iterable[Mapping[str, int]], qos: Qos) -> int:
+    """Return how much less Slurm counts in a QOS than these jobs have."""
+    return max(0, sum(has.get(tres, 0) for has in jobs) - qos.used.get(tres, 0))
 
 
 def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset[str]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from heapq import nlargest, nsmallest
 from itertools import combinations, islice, permutations
 
+from steward.model.accounting import Capabilities
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, MEM, Resource, kind_of, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible_nodes
 from steward.policy.quota.flavors import Flavors
-from steward.policy.quota.planned import Kept, Newcomers, PlannedStarts
+from steward.policy.quota.planned import Newcomers, PlannedNodes, PlannedStarts
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
@@ -73,12 +74,13 @@ class Places:
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
-        self._of_parts: dict[tuple[JobId, Kept], Wish | None] = {}
+        self._of_parts: dict[tuple[JobId, PlannedNodes], Wish | None] = {}
         self._may_use: dict[tuple[object, ...], frozenset[NodeName]] = {}
         """For each request: the nodes on which Slurm may start a job."""
-        self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
         accounting = draft.seen.accounting
-        backfill_s = accounting.can.backfill_s if accounting is not None else 0.0
+        self._can = accounting.can if accounting is not None else Capabilities()
+        self._whole = {name: self._resources_of(name) for name in sorted(flavors.usable)}
+        backfill_s = self._can.backfill_s
         self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now, backfill_s, self.nodes_for)
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
@@ -100,7 +102,7 @@ class Places:
     def _resources_of(self, name: NodeName) -> Mapping[Resource, int]:
         """Return the resources of a node."""
         has = self._flavors.of_node(name)
-        if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB:
+        if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB or not self._can.counts_memory:
             return {**has, resource(self._flavors.type_of[name], MEM): _UNBOUND}
         return has
 
@@ -115,7 +117,7 @@ class Places:
             return ()  # the unit waits for reserved nodes
         job = unit.jobs[0]
         kept = self.plans.kept_from(job, gets_room)
-        not_for_it = Kept(kept.firmly | self._reserved_before_end(job), kept.for_parts)
+        not_for_it = PlannedNodes(kept.firmly | self._reserved_before_end(job), kept.for_parts)
         if len(unit.jobs) > 1:
             found = [self._wish_of_parts(unit, not_for_it)]
         elif size > 1 or job.node_count > 1 or job.is_total:
@@ -131,7 +133,7 @@ class Places:
         over = _end(job, self.now)
         return frozenset[NodeName]().union(*(each.nodes for each in self._flavors.reserved_later if each.starts < over))
 
-    def _wish_of_parts(self, unit: Unit, kept: Kept) -> Wish | None:
+    def _wish_of_parts(self, unit: Unit, kept: PlannedNodes) -> Wish | None:
         """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
         if (unit.id, kept) not in self._of_parts:
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
@@ -144,7 +146,7 @@ class Places:
             self._of_parts[unit.id, kept] = wish
         return self._of_parts[unit.id, kept]
 
-    def _wish_of_job(self, job: Job, asked: Amounts, size: int, kept: Kept, partition: str = "") -> Wish | None:
+    def _wish_of_job(self, job: Job, asked: Amounts, size: int, kept: PlannedNodes, partition: str = "") -> Wish | None:
         """Return the nodes that one job needs in this partition (empty: in any); None if nodes do not decide."""
         count, partition = size or max(job.node_count, 1), partition or job.partition
         like = job.excluded, job.required, job.features, job.exclusive, job.requested
@@ -153,7 +155,7 @@ class Places:
             self._wishes[key] = self._work_out_wish(job, asked, count, partition, kept)
         return self._wishes[key]
 
-    def _work_out_wish(self, job: Job, asked: Amounts, count: int, partition: str, kept: Kept) -> Wish | None:
+    def _work_out_wish(self, job: Job, asked: Amounts, count: int, partition: str, kept: PlannedNodes) -> Wish | None:
         """Work out the nodes that one job needs; None if nodes do not decide."""
         kinds = {machine_type_of(name) for name in asked}
         if len(kinds) != 1:

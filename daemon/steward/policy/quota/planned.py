@@ -35,7 +35,7 @@ class FirstJob:
         return self.job.het_job_id is not None and self.start is not None
 
 
-class Kept(NamedTuple):
+class PlannedNodes(NamedTuple):
     """The nodes that Slurm keeps from a job: for jobs that come first, and only for parts of heterogeneous ones."""
 
     firmly: frozenset[NodeName] = frozenset()
@@ -64,7 +64,7 @@ class PlannedStarts:
         self._first: list[FirstJob] = []
         self._new: dict[tuple[str, frozenset[NodeName]], tuple[int, int]] = {}
         """For equal new jobs without room: the first one's place in Slurm's order."""
-        self._kept: dict[tuple[JobId, ...], Kept] = {}
+        self._kept: dict[tuple[JobId, ...], PlannedNodes] = {}
         self._newcomers: dict[tuple[object, ...], Newcomers] = {}
         self._in_parts: dict[JobId, list[Job]] = {}
         """The parts of each heterogeneous job that waits."""
@@ -126,10 +126,10 @@ class PlannedStarts:
             if is_first and set(order[0].partitions) & set(job.partitions) and all(map(_may_run, parts)):
                 yield order
 
-    def kept_from(self, job: Job, gets_room: Callable[[JobId], bool]) -> Kept:
+    def kept_from(self, job: Job, gets_room: Callable[[JobId], bool]) -> PlannedNodes:
         """Return the nodes on which Slurm does not start this job now."""
         if not self._first:
-            return Kept()
+            return PlannedNodes()
         found = list(self.before(job, gets_room))
         key = tuple(first.job.id for first in found)
         if key not in self._kept:
@@ -137,7 +137,7 @@ class PlannedStarts:
                 frozenset[NodeName]().union(*(first.nodes for first in found if first.is_a_part is is_a_part))
                 for is_a_part in (False, True)
             )
-            self._kept[key] = Kept(firmly, for_parts - firmly)
+            self._kept[key] = PlannedNodes(firmly, for_parts - firmly)
         return self._kept[key]
 
 

@@ -95,7 +95,7 @@ class Requests:
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
         """Results made from the units by `present`; dropped when the inputs of the units change."""
-        self._asked: dict[tuple[str, str, int, bool], tuple[Amounts, ...]] = {}
+        self._asked: dict[tuple[str, str, bool, bool, int, bool], tuple[Amounts, ...]] = {}
         self._used: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
@@ -208,7 +208,7 @@ class Requests:
 
     def asks(self, job: Job) -> tuple[Amounts, ...]:
         """Return the amounts that one waiting job would use on each machine type on which it may run."""
-        key = job.requested, job.partition, job.exclusive and job.node_count, job.memory_per_cpu
+        key = job.requested, job.partition, job.exclusive, job.is_total, job.node_count, job.memory_per_cpu
         if key not in self._asked:
             tres = parse_tres(job.requested)
             kinds = _by_kind(tres)
@@ -226,20 +226,24 @@ class Requests:
     def _as_slurm_counts(self, asked: Amounts, job: Job) -> Amounts:
         """Return the amounts as Slurm counts them.
 
-        An exclusive job uses all CPUs and accelerators of its nodes, and memory for all CPUs if it asks for it by CPU.
+        A job gets whole cores, and an exclusive job all CPUs and accelerators of its nodes; memory that is asked for by
+        CPU comes for all CPUs that the job gets.
         """
-        if not job.exclusive or job.is_total:
-            return asked
-        most, count = self.flavors.largest, max(job.node_count, 1)
-        found = {
-            name: amount if kind_of(name) == MEM else max(amount, most.get(name, 0) * count)
-            for name, amount in asked.items()
-        }
+        count = 1 if job.is_total else max(job.node_count, 1)
+        found = {name: self._as_given(name, amount, count) for name, amount in asked.items()}
+        if job.exclusive and not job.is_total:
+            most = self.flavors.largest
+            found |= {n: max(a, most.get(n, 0) * count) for n, a in found.items() if kind_of(n) != MEM}
         for name in found if job.memory_per_cpu else ():
             cpus = resource(machine_type_of(name), CPU)
             if kind_of(name) == MEM and asked.get(cpus):
                 found[name] = asked[name] * found[cpus] // asked[cpus]
         return found
+
+    def _as_given(self, name: Resource, amount: int, count: int) -> int:
+        """Return an amount on so many nodes with the CPUs rounded up to whole cores on each node."""
+        threads = self.flavors.threads.get(machine_type_of(name), 1)
+        return amount if kind_of(name) != CPU or threads == 1 else -(-amount // (count * threads)) * count * threads
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
         """Return whether the job may run on this machine type, by the types of its accelerators."""

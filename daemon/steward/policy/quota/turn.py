@@ -7,7 +7,18 @@ from steward.model.fit import FitState, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.port_error import was_refused
-from steward.model.quota import CPU, GPU, ComputeQuota, Reclaimed, Resource, SchedulerConfig, resource
+from steward.model.quota import (
+    CPU,
+    GPU,
+    MEM,
+    ComputeQuota,
+    Reclaimed,
+    Resource,
+    SchedulerConfig,
+    kind_of,
+    machine_type_of,
+    resource,
+)
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
@@ -183,7 +194,13 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
     accounts = {team: TeamAccount(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
     kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
-    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in flavors.present}
+    picture = draft.seen.accounting
+    counts_memory = picture is None or picture.can.counts_memory
+    capacity = {
+        name: amount
+        for name, amount in flavors.capacity.items()
+        if machine_type_of(name) in flavors.present and (counts_memory or kind_of(name) != MEM)
+    }
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
 
 

@@ -2,7 +2,7 @@
 
 Slurm makes room within a second of an owner's submission, even while Steward is away, and keeps no record of the
 preemption once the job waits again. The signs of it are: the job could borrow, it waits for the delay after a requeue,
-and an owner's job began at that time.
+and an owner's job began at that time where it may have run.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ def _was_requeued_for_fault(job: Job, draft: Draft) -> bool:
 
 def _job_that_took_the_nodes(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job | None:
     """Return the first job of another team that began within its quota when the nodes were free; None if none did."""
-    at = job.submitted or 0.0
+    at, on = job.submitted or 0.0, draft.overview.nodes_of(job.partition)
     began = [
         (each.started, each.id)
         for each in draft.seen.jobs.values()
@@ -70,6 +70,7 @@ def _job_that_took_the_nodes(job: Job, team: str, teams: Mapping[str, str], draf
         and at - _BEFORE_S <= each.started <= at + _BEGAN_WITHIN_S
         and teams.get(each.account, team) != team
         and each.qos == guaranteed_qos(teams[each.account])
+        and each.nodes & on
         and not each.is_pending
     ]
     return draft.seen.jobs[min(began)[1]] if began else None

@@ -179,8 +179,15 @@ def test_one_job_with_such_processes_on_many_nodes_is_one_incident_and_no_machin
     picture = slurm_drains(a_cluster(100), KILL, *(f"n{number}" for number in range(1, 9)))
     (incident,) = picture.plan().memory.incidents.values()
     assert incident.text.startswith("8 of 100 nodes were taken out for what a job can bring about")
-    later = picture.wait(50.0)
-    assert (later.memory.cases, later.plan().actions) == ({}, ())
+    assert_none_is_touched(picture)
+
+
+def assert_none_is_touched(struck: Picture) -> None:
+    """None within seconds; then one of them is looked into and nothing is done to its machine."""
+    assert (struck.wait(9.0).memory.cases, struck.wait(9.0).plan().actions) == ({}, ())
+    later = struck.wait(50.0)
+    assert [case.rung for case in cases(later)] == [Advice.NONE]
+    assert not set(action_types(later.plan())) & {RebootInstance, LaunchInstance, MendNode, DownNode}
 
 
 def test_a_machine_that_died_is_replaced_whatever_users_did_there_before() -> None:
@@ -245,8 +252,7 @@ def test_slurmd_is_restarted_for_a_duplicate_job_id() -> None:
 def test_a_prolog_that_fails_on_more_than_three_nodes_is_one_incident_and_none_is_touched() -> None:
     picture = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3", "n4")
     assert list(picture.plan().memory.incidents) == ["check:slurm.prolog_error"]
-    later = picture.wait(50.0)
-    assert (later.memory.cases, later.plan().actions) == ({}, ())
+    assert_none_is_touched(picture)
     few = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3").then()
     assert (len(few.memory.cases), few.memory.incidents) == (3, {})
 
@@ -383,6 +389,13 @@ def test_nor_does_the_check_that_compares_the_machine_with_it_and_both_sizes_are
     (text,) = events(found, "case.withheld")
     assert "RealMemory=9000" in text
     assert "RealMemory=8000" in text
+
+
+def test_a_size_that_a_restarted_slurmctld_has_from_slurm_conf_is_none_with_which_the_machine_served() -> None:
+    """Until slurmd has registered with it; until then slurmctld does not know since when slurmd runs."""
+    changed = served().node("n2", memory_mb=9000, slurmd_started=None).then(5.0)
+    registered = changed.node("n2", slurmd_started=changed.now)
+    assert cases(slurm_drains(registered, MEMORY).then()) == []
 
 
 def test_a_size_with_which_a_new_slurmd_has_served_is_the_one_that_counts() -> None:

@@ -69,6 +69,13 @@ def test_what_is_kept_already_stays_and_its_lease_is_renewed() -> None:
     assert hot_nodes(picture.after(RENEW_S + 1)) == [{"n4"}]
 
 
+def test_a_lease_is_renewed_in_time_although_nothing_else_happens() -> None:
+    picture = kept(a_site(), "n4").then()
+    wake_at = picture.plan().wake_at
+    assert wake_at is not None
+    assert wake_at <= picture.now + RENEW_S + 1
+
+
 def test_busy_nodes_and_nodes_that_nobody_speaks_for_are_not_taken() -> None:
     assert hot_nodes(a_site().node("n4", base=NodeBase.ALLOCATED)) == []
     assert hot_nodes(a_site().agent_lost("n4")) == []

@@ -8,11 +8,15 @@ from steward.model.events import Event
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
+from steward.model.job_sight import Doing
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.facts.blame import culprits
 from steward.views.explain import explain_job
-from tests.builders.picture import T0, Picture, a_cluster, n
+from tests.builders.picture import T0, Picture, a_cluster, n, names
+from tests.builders.sights import a_sight
 
 J7 = JobId(7)
 ANY = "any:3,age=0"
@@ -20,7 +24,8 @@ ANY = "any:3,age=0"
 
 def a_job(mode: str = ANY) -> Picture:
     """It runs on n1 and n2, and Steward knows of it."""
-    return a_cluster().job(7, on=("n1", "n2")).opted_in(7, ResumeMode.parse(mode)).then()
+    job = a_cluster().job(7, on=("n1", "n2"), started=T0 - 7200.0, submitted=T0 - 7200.0)
+    return job.opted_in(7, ResumeMode.parse(mode)).then()
 
 
 def stepping(picture: Picture, step: int = 100, *, ago_s: float = 0.0, id: int = 7, **fields: object) -> Picture:
@@ -164,16 +169,15 @@ def test_a_suspended_job_does_not_stand_still() -> None:
 
 def quiet(picture: Picture, *nodes: str, for_s: float = 1801.0) -> Picture:
     for node in nodes:
-        told = Progress(job=J7, restart=0, node=n(node), quiet_s=for_s, at=picture.now)
-        picture = picture.agent(node, progress=(told,))
+        picture = picture.agent(node, sights=(a_sight(picture, node, Doing.WAITS, for_s=for_s),))
     return picture
 
 
 def test_a_job_that_uses_nothing_on_all_its_nodes_stands_still() -> None:
     assert "CollectStacks" in kinds(quiet(a_job(), "n1", "n2"))
     assert kinds(quiet(a_job(), "n1")) == []
-    busy = quiet(a_job(), "n1", "n2").agent("n2", progress=(Progress(job=J7, restart=0, node=n("n2"), at=T0),))
-    assert kinds(busy) == []
+    busy = quiet(a_job(), "n1", "n2")
+    assert kinds(busy.agent("n2", sights=(a_sight(busy, "n2", Doing.BUSY),))) == []
 
 
 def test_the_head_counts_on_while_a_quiet_job_tells_nothing_new() -> None:
@@ -278,3 +282,158 @@ def test_a_retried_step_has_as_long_for_its_first_step_as_one_whose_pace_is_not_
     loading = replace(picture, memory=replace(picture.memory, jobs={J7: mem}))
     assert "CollectStacks" not in kinds(loading.after(3599.0))
     assert "CollectStacks" in kinds(loading.after(3601.0))
+
+
+# What agents see ranks do, without a word of the job.
+
+SIGHT = "1,hang=30"
+
+
+def seen(
+    picture: Picture, n1: Doing, n2: Doing, *, for_s: float = 61.0, ranks: int = 4, usual_s: float = 0.0
+) -> Picture:
+    """The ranks of n1 and n2, of which each does the same."""
+    for first, (node, doing) in enumerate((("n1", n1), ("n2", n2))):
+        sight = a_sight(picture, node, doing, ranks=ranks, first=first * ranks, for_s=for_s, usual_s=usual_s)
+        picture = picture.agent(node, sights=(sight,))
+    return picture
+
+
+def looked_at(picture: Picture) -> Picture:
+    mem = picture.memory.jobs[J7]
+    assert mem.hang is not None
+    for node in ("n1", "n2"):
+        picture = picture.agent(node, bundles=(mem.hang.name,), checked_at=picture.now)
+    return picture
+
+
+def test_the_rank_that_is_stopped_is_named_and_its_job_runs_again_without_its_node() -> None:
+    picture = seen(a_job(SIGHT), Doing.WAITS, Doing.STOPPED, ranks=1, for_s=31.0)
+    text = event(picture, "job.hang").text
+    assert "rank 1 of step 0 (n2, process 4001): stopped by a signal" in text
+    assert "1 rank using neither CPU nor GPU" in text
+    assert "a person may have stopped it" in text
+    picture = looked_at(picture.then(3.0))
+    (action,) = [action for action in picture.actions() if isinstance(action, RequeueJob)]
+    assert (action.job, action.exclude) == (J7, names("n2"))
+    (attempt,) = picture.plan().memory.jobs[J7].attempts
+    assert (attempt.decision, attempt.culprits, attempt.why.rule) == (Decision.REQUEUE, names("n2"), "resume.requeue")
+    assert any("n2: rank 1 of step 0" in text for text in attempt.why.evidence)
+
+
+def test_the_node_of_the_odd_rank_stays_excluded_for_an_hour_though_it_is_sound() -> None:
+    picture = looked_at(seen(a_job(SIGHT), Doing.WAITS, Doing.STOPPED, ranks=1, for_s=31.0).then(3.0)).then()
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    later = Draft(picture.seen, picture.want, picture.memory, picture.now + 3601.0)
+    mem = picture.memory.jobs[J7]
+    assert (culprits(mem, draft), culprits(mem, later)) == (names("n2"), frozenset())
+
+
+def test_without_hang_in_its_words_a_job_is_told_of_and_no_ruling_follows() -> None:
+    for mode in ("1", ANY, "1,hang=0"):
+        picture = seen(a_job(mode), Doing.SPINS, Doing.STOPPED)
+        assert kinds(picture) == []
+        assert events(picture) == ([] if mode == "1,hang=0" else ["job.hang"])
+    picture = seen(a_job(), Doing.SPINS, Doing.STOPPED)
+    assert "left running, as it did not ask for more (hang=1" in event(picture, "job.hang").text
+    assert events(picture.wait(600.0)) == []
+
+
+def test_where_nothing_is_resumed_jobs_are_told_of_all_the_same() -> None:
+    picture = seen(a_job(SIGHT).resume(enabled=False), Doing.SPINS, Doing.STOPPED)
+    assert (kinds(picture), events(picture)) == ([], ["job.hang"])
+
+
+def other(n1: Doing, n2: Doing, *, for_s: float = 61.0, **job: object) -> Picture:
+    """A job that did not opt in, which has run for two hours."""
+    picture = a_cluster().job(7, on=("n1", "n2"), **{"started": T0 - 7200.0, "submitted": T0 - 7200.0, **job}).then()
+    return seen(picture, n1, n2, for_s=for_s)
+
+
+def test_a_job_that_did_not_opt_in_is_told_of_once() -> None:
+    picture = other(Doing.SPINS, Doing.STOPPED)
+    assert kinds(picture) == []
+    assert "4 ranks waiting in a kernel of its GPU" in event(picture, "job.hang").text
+    assert events(picture.wait(3600.0)) == []
+    assert "stopped by a signal" in explained(picture)
+
+
+def test_what_each_way_of_standing_still_takes() -> None:
+    for n1, n2, limit_s in (
+        (Doing.SPINS, Doing.STOPPED, 60.0),
+        (Doing.BUSY, Doing.STOPPED, 60.0),
+        (Doing.SPINS, Doing.BLOCKED, 300.0),
+        (Doing.WAITS, Doing.BLOCKED, 300.0),
+        (Doing.SPINS, Doing.GONE, 300.0),
+        (Doing.WAITS, Doing.GONE, 300.0),
+        (Doing.SPINS, Doing.WAITS, 300.0),
+        (Doing.SPINS, Doing.SPINS, 300.0),
+        (Doing.WAITS, Doing.WAITS, 1800.0),
+    ):
+        assert events(other(n1, n2, for_s=limit_s - 1.0)) == [], (n1, n2)
+        assert events(other(n1, n2, for_s=limit_s + 1.0)) == ["job.hang"], (n1, n2)
+        assert other(n1, n2, for_s=limit_s - 1.0).plan().wake_at == T0 + 1.0, (n1, n2)
+
+
+def test_what_may_be_work_is_never_told() -> None:
+    for doing in (Doing.WORKS, Doing.UNKNOWN, Doing.BUSY):
+        for beside in (Doing.SPINS, Doing.WAITS, Doing.BLOCKED, Doing.GONE):
+            assert events(other(doing, beside, for_s=7000.0)) == [], (doing, beside)
+    assert events(other(Doing.WORKS, Doing.STOPPED, for_s=7000.0)) == []
+
+
+def test_a_jobs_own_pauses_make_it_wait_longer() -> None:
+    picture = a_cluster().job(7, on=("n1", "n2"), started=T0 - 7200.0).then()
+    assert events(seen(picture, Doing.SPINS, Doing.BLOCKED, for_s=899.0, usual_s=180.0)) == []
+    assert events(seen(picture, Doing.SPINS, Doing.BLOCKED, for_s=901.0, usual_s=180.0)) == ["job.hang"]
+
+
+def test_a_step_that_was_reported_since_means_that_it_goes_on() -> None:
+    picture = stepping(seen(a_job(SIGHT), Doing.WAITS, Doing.STOPPED, for_s=100.0), ago_s=20.0)
+    assert events(picture) == []
+    assert "job.hang" in events(picture.after(11.0))
+
+
+def test_whose_jobs_are_not_judged() -> None:
+    assert events(other(Doing.SPINS, Doing.STOPPED, started=T0 - 800.0)) == [], "its start may take as long"
+    assert events(other(Doing.SPINS, Doing.STOPPED, is_batch=False)) == [], "a person's own session"
+    assert events(other(Doing.SPINS, Doing.STOPPED, state=JobState.SUSPENDED)) == []
+    assert events(other(Doing.SPINS, Doing.STOPPED).resume(hang=False)) == []
+    assert events(other(Doing.SPINS, Doing.STOPPED, partition="main").resume(hang_not_in=("main",))) == []
+    assert events(other(Doing.SPINS, Doing.STOPPED).agent("n1", late=True)) == []
+
+
+def test_a_job_of_one_rank_that_waits_is_told_of_only_if_it_opted_in() -> None:
+    """It may be a notebook."""
+    alone = a_cluster().job(7, on=("n1",), started=T0 - 7200.0, submitted=T0 - 7200.0)
+    for picture, told in ((alone.then(), []), (alone.opted_in(7, ResumeMode.parse("1")).then(), ["job.hang"])):
+        sight = a_sight(picture, "n1", Doing.WAITS, for_s=5000.0, step="batch")
+        assert events(picture.agent("n1", sights=(sight,))) == told
+
+
+def test_a_script_that_waits_for_its_steps_is_no_rank() -> None:
+    picture = other(Doing.WORKS, Doing.WORKS)
+    script = a_sight(picture, "n1", Doing.WAITS, for_s=7000.0, step="batch")
+    assert events(picture.agent("n1", sights=(script, *picture.seen.agents[n("n1")].sights))) == []
+
+
+def test_ranks_of_a_run_before_say_nothing_of_this_one() -> None:
+    picture = other(Doing.SPINS, Doing.STOPPED)
+    assert events(picture.change_job(started=T0 - 1000.0)) == []
+
+
+def test_ranks_that_differ_on_every_node_blame_none() -> None:
+    picture = a_job(SIGHT)
+    for first, node in ((0, "n1"), (4, "n2")):
+        sight = a_sight(picture, node, Doing.SPINS, Doing.STOPPED, ranks=2, first=first, for_s=61.0)
+        picture = picture.agent(node, sights=(sight,))
+    (attempt,) = looked_at(picture.then(3.0)).plan().memory.jobs[J7].attempts
+    assert (attempt.decision, attempt.culprits) == (Decision.REQUEUE, frozenset())
+
+
+def test_a_ruling_stands_until_a_rank_works_though_an_agent_began_anew() -> None:
+    picture = looked_at(seen(a_job("1,hang=30"), Doing.SPINS, Doing.SPINS).then(3.0)).then()
+    assert picture.memory.jobs[J7].hang is not None
+    unknown = seen(picture, Doing.UNKNOWN, Doing.SPINS)
+    assert "job.hang_over" not in events(unknown)
+    assert events(seen(picture, Doing.WORKS, Doing.SPINS)) == ["job.hang_over"]

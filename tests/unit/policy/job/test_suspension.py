@@ -7,11 +7,13 @@ from steward.model.agent_action import CollectStacks
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
+from steward.model.job_sight import Doing
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.views.explain import explain_job
 from tests.builders.picture import Picture, a_cluster, n, names
+from tests.builders.sights import a_sight
 
 J7 = JobId(7)
 HOUR_S = 3600.0
@@ -70,8 +72,7 @@ def test_a_head_that_was_away_when_it_went_on_counts_from_when_it_saw_that() -> 
 
 def test_a_job_that_uses_nothing_because_it_was_suspended_does_not_stand_still() -> None:
     picture = resumed(suspended(a_job("any:3,age=0,hang=1800")).then(HOUR_S))
-    told = Progress(job=J7, restart=0, node=n("n1"), quiet_s=HOUR_S, at=picture.now)
-    picture = picture.agent("n1", progress=(told,))
+    picture = picture.agent("n1", sights=(a_sight(picture, "n1", Doing.WAITS, for_s=HOUR_S),))
     assert not hangs(picture)
     assert is_looked_at(picture.then(1801.0))
 

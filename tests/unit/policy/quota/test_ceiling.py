@@ -94,3 +94,20 @@ def test_one_that_waits_in_b_comes_back_to_its_own_quota(can: Capabilities) -> N
     over = {"state": JobState.COMPLETED, "nodes": frozenset(), "ended": picture.now}
     picture, _ = done(picture.change_job(2, **over).change_job(1, **over))
     assert picture.seen.jobs[JobId(3)].qos == "stw-a-g"
+
+
+@pytest.mark.parametrize(
+    ("miscounts", "since_s", "used", "limit"),
+    [(True, 60.0, 1, 1), (True, 60.0, 4, 4), (False, 60.0, 1, 4), (True, 0.0, 1, 4)],
+    ids=["too little", "right", "another Slurm", "just begun"],
+)
+def test_a_limit_is_lowered_by_what_slurm_counts_too_little_in_it(
+    miscounts: bool, since_s: float, used: int, limit: int
+) -> None:
+    """Slurm 26.05 takes parts of heterogeneous jobs out of the use at their submission; four GPUs are in use here."""
+    site = a_site(replace(LISTS, miscounts_parts=miscounts))
+    site = runs(site, 1, "a", 4, started=site.now - since_s)
+    counted = known(site)
+    qos = {**counted.qos, "stw-a-g": replace(counted.qos["stw-a-g"], used={"gres/gpu": used, "gres/gpu:l4": used})}
+    site, _ = done(site.see(accounting=replace(counted, qos=qos, at=site.now)))
+    assert known(site).qos["stw-a-g"].limits["gres/gpu"] == limit

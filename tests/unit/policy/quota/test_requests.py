@@ -10,7 +10,7 @@ import pytest
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
 from steward.model.job import parse_tres
-from steward.model.quota import MEM, Share, profile_of, resource
+from steward.model.quota import CPU, MEM, Share, profile_of, resource
 from steward.model.resume import JobMemory, KeptNodes
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import UnitStanding
@@ -49,6 +49,35 @@ def test_an_exclusive_job_has_its_memory_for_each_cpu_of_its_machines(shape: dic
     asks = {"requested": "cpu=1,mem=2G,gres/gpu=1", "node_count": 1, "memory_per_cpu": True, **shape}
     picture = waits(a_site(), 1, "a", 1).change_job(1, **asks)
     assert turn_of(picture).rulings[JobId(1)].amounts[resource(G6.name, MEM)] == gib * 1024
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "counted"),
+    [
+        ((1, 1), {}, (2, 2)),
+        ((2, 2), {}, (2, 2)),
+        ((3, 3), {}, (4, 4)),
+        ((1, 4), {"memory_per_cpu": False}, (2, 4)),
+        ((4, 4), {"node_count": 2}, (4, 4)),
+        ((2, 2), {"node_count": 2}, (4, 4)),
+        ((3, 3), {"is_total": True, "node_count": 2}, (4, 4)),
+        ((1, 1), {"threads": 1}, (1, 1)),
+    ],
+)
+def test_a_job_counts_with_whole_cores_as_slurm_gives_it(
+    asked: tuple[int, int], fields: dict[str, Any], counted: tuple[int, int]
+) -> None:
+    """On machines with two CPUs in a core; its memory is for each CPU."""
+    threads, fields = fields.get("threads", 2), {"memory_per_cpu": True, **fields}
+    fields.pop("threads", None)
+    site = a_picture(a_quota("a", Share(machine_type=C5.name, vcpu=8, memory_gib=16)), machines=2)
+    for name in ("n1", "n2"):
+        machine = {"cpus": C5.cpus, "memory_mb": C5.memory_mb, "gres": "", "features": frozenset({C5.name})}
+        site = site.node(name, **machine, threads=threads)
+    site = waits(settled(site), 1, "a", 0, **fields)
+    site = site.change_job(1, requested=f"cpu={asked[0]},mem={asked[1]}G,node={fields.get('node_count', 1)}")
+    amounts = turn_of(site).rulings[JobId(1)].amounts
+    assert (amounts[resource(C5.name, CPU)], amounts[resource(C5.name, MEM)] // 1024) == counted
 
 
 def test_a_type_that_no_machine_has_never_fits() -> None:

@@ -58,8 +58,16 @@ def test_it_runs_again_when_there_is_room_and_not_two_minutes_later() -> None:
         {"owner": "b"},
         {"restarts": 0},
         {"submitted": 0.0},
+        {"partition": "other"},
     ],
-    ids=["it could not borrow", "a person holds it", "nobody's own began", "it never ran", "it is long ago"],
+    ids=[
+        "it could not borrow",
+        "a person holds it",
+        "nobody's own began",
+        "it never ran",
+        "it is long ago",
+        "it ran elsewhere",
+    ],
 )
 def test_what_does_not_look_so_is_not_taken_for_it(what: dict[str, Any]) -> None:
     picture, _ = done(back(**what))

@@ -1,13 +1,14 @@
 """Where Slurm may start a job: no job is evicted on nodes of two partitions for one that needs two nodes, nor on nodes
 that are reserved before it would be over."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from steward.model.reservation import Reservation
 from tests.builders.picture import Picture, names
-from tests.builders.quota import WEAK
+from tests.builders.quota import WEAK, tres
 from tests.builders.quota_lent import all_lent, gone_in
 from tests.builders.quota_site import a_site, own, runs, settled, waits
 
@@ -68,3 +69,15 @@ def test_nobody_is_evicted_where_a_reservation_begins_before_the_waiting_job_wou
 
 def test_a_reservation_of_other_nodes_keeps_nobody_from_what_is_his() -> None:
     assert gone_in(waits(booked(all_lent(WEAK), 60.0, "n1"), 9, "b", 2, time_limit_s=7200.0), 2) == {3}
+
+
+@pytest.mark.parametrize(("counts", "gone"), [(True, {2, 3}), (False, {3})])
+def test_memory_counts_only_where_slurm_counts_it(counts: bool, gone: set[int]) -> None:
+    """With SelectTypeParameters=CR_Core jobs share a node whatever memory they ask for."""
+    site = a_site(replace(WEAK, counts_memory=counts))
+    site = runs(site, 1, "a", 4)
+    for id in (2, 3):
+        site = runs(site, id, "a", 2, "b", "n2", started=1000.0 * id)
+        site = site.change_job(id, requested=tres(2, gib=100), allocated=tres(2, gib=100))
+    wants = waits(settled(site), 9, "b", 2, reason="Resources").change_job(9, requested=tres(2, gib=100))
+    assert gone_in(wants, 2) == gone

@@ -6,6 +6,7 @@ A sentence in the code without such a pair fails the last test: add a row.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from steward.model.fit import MISSING, UNKNOWN
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
-from steward.model.job_report import GRES_LOST, Lean, LogSign, Progress
+from steward.model.job_report import GRES_LOST, Lean, LogSign
+from steward.model.job_sight import Doing
 from steward.model.node import NodeBase
 from steward.model.observed import Freshness
 from steward.model.resume import Lent, Raised, Saved
@@ -50,6 +52,7 @@ from tests.unit.policy.job import test_own_turn as own_turn
 from tests.unit.policy.job import test_parts as parts
 from tests.unit.policy.job import test_requeued as requeued
 from tests.unit.policy.job import test_siblings as siblings
+from tests.unit.policy.job.test_unbegun import put_back_twice
 from tests.unit.policy.job.test_unbegun import waiting as never_ran
 
 J = JobId(7)
@@ -552,11 +555,6 @@ EVIDENCE: list[Row] = [
         lambda: with_failures(asked(kind=AskKind.BATCH), 1001, 1001),
     ),
     (
-        "n2: it has booted since the job's script began there",
-        lambda: booted_under_it("n2"),
-        lambda: booted_under_it("n1"),
-    ),
-    (
         "n2: it has booted since the run began there",
         lambda: checked(booted_under_it("n2", "n1").ask(AskKind.STEP, nodes="n[1-3]")),
         lambda: checked(booted_under_it("n1", "n1").ask(AskKind.STEP, nodes="n[1-3]")),
@@ -796,8 +794,8 @@ QUEUE: list[Row] = [
         lambda: later(in_queue(), 120.0),
     ),
     (
-        "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why): it is left "
-        "to Slurm's own delay",
+        "was put back by Slurm without a run twice, for no fault that is known here (slurmctld's log says why): it is "
+        "left to Slurm's own delay",
         lambda: unbegun(),
         lambda: never_ran().requeued().then(1.1),
     ),
@@ -858,7 +856,7 @@ def ended_while_suspended() -> Picture:
 
 
 def unbegun() -> Picture:
-    return never_ran().requeued().then(1.1).then(0.1).requeued().then(30)
+    return put_back_twice()
 
 
 def second_resume() -> Picture:
@@ -903,7 +901,7 @@ KEPT: list[Row] = [
     ("the job runs again", lambda: keep_on(state=JobState.RUNNING, nodes=names("n1", "n3", "n4")), the_job_waits),
     ("the job goes on", lambda: keep_goes_on(GOES_ON_S + 1), lambda: keep_goes_on(1.0)),
     ("the job is held (JobHeldUser)", lambda: keep_on(reason="JobHeldUser"), lambda: the_job_waits()),
-    ("the job is left to Slurm", lambda: remembered(the_job_waits(), unbegun=True), lambda: the_job_waits()),
+    ("the job is left to Slurm", lambda: remembered(the_job_waits(), unbegun=(1, 2)), lambda: the_job_waits()),
     (
         "Steward is paused, or only reports",
         lambda: the_job_waits().repair(mode=RepairMode.REPORT),
@@ -981,6 +979,7 @@ def no_repair() -> Picture:
     return replace(picture, memory=replace(picture.memory, cases=cases))
 
 
+WORKING = partial(hang.other, Doing.WORKS, Doing.WORKS)
 STILL: list[Row] = [
     ("Last reported step: 100 (", lambda: hang.stepping(hang.a_job(), ago_s=1.0), lambda: hang.a_job()),
     (
@@ -997,9 +996,27 @@ STILL: list[Row] = [
     ("Resumes in a row without a new one: ", lambda: saved_at(50), lambda: remembered(a_run(), saved=Saved(path="/c"))),
     ("job 7 stands still: no step since step 100 for more than 300 s", lambda: hang.stuck(), lambda: hang.a_job()),
     ("(its usual longest pause: not known yet)", lambda: slow_pace(None), lambda: slow_pace(2.0)),
-    ("next to no CPU, GPU and network for more than ", lambda: quiet(4000.0), lambda: quiet(10.0)),
+    ("it may wait for input, a file or a person", lambda: quiet(4000.0), WORKING),
+    *(
+        (text, partial(hang.other, doing, Doing.STOPPED if doing is Doing.BUSY else other, for_s=4000.0), WORKING)
+        for text, doing, other in (
+            (": stopped by a signal", Doing.STOPPED, Doing.SPINS),
+            ("; a person may have stopped it", Doing.STOPPED, Doing.SPINS),
+            ("blocked in the kernel", Doing.BLOCKED, Doing.SPINS),
+            ("; a file system or a device may not answer", Doing.BLOCKED, Doing.SPINS),
+            (" ended, and ", Doing.GONE, Doing.SPINS),
+            ("; its program may have ended on purpose", Doing.GONE, Doing.SPINS),
+            (" using neither CPU nor GPU", Doing.WAITS, Doing.SPINS),
+            ("; it may wait for something outside of the job", Doing.WAITS, Doing.SPINS),
+            (" waiting in a kernel of its GPU", Doing.SPINS, Doing.SPINS),
+            ("; no rank can be named: they may wait for each other, or for the network", Doing.SPINS, Doing.SPINS),
+            (" using CPU; ", Doing.BUSY, Doing.STOPPED),
+            ("Its ranks do no work for ", Doing.SPINS, Doing.SPINS),
+            ("It is left running, as it did not ask for more (hang=1 or hang=SECONDS", Doing.SPINS, Doing.SPINS),
+        )
+    ),
     ("it is still at step 100; ", lambda: hang.stuck().then(1), lambda: quiet(4000.0).then(1)),
-    ("it uses almost no CPU, GPU and network; ", lambda: quiet(4000.0).then(1), lambda: hang.stuck().then(1)),
+    ("its ranks do no work; ", lambda: quiet(4000.0).then(1), lambda: hang.stuck().then(1)),
     (
         "it is left running",
         lambda: hang.answered(hang.stuck("1").then(3.0)).then(),
@@ -1081,11 +1098,7 @@ def slow_pace(pace_s: float | None) -> Picture:
 
 
 def quiet(seconds: float, mode: str = ANY) -> Picture:
-    picture = hang.a_job(mode)
-    told = Progress(job=J, restart=0, node=n("n1"), quiet_s=seconds, at=picture.now)
-    for node in ("n1", "n2"):
-        picture = picture.agent(node, progress=(replace(told, node=n(node)),))
-    return picture
+    return hang.quiet(hang.a_job(mode), "n1", "n2", for_s=seconds)
 
 
 def quiet_and_looked_at(mode: str) -> Picture:
@@ -1093,8 +1106,7 @@ def quiet_and_looked_at(mode: str) -> Picture:
     name = picture.memory.jobs[J].hang
     assert name is not None
     for node in ("n1", "n2"):
-        told = tuple(replace(one, at=picture.now) for one in picture.seen.agents[n(node)].progress)
-        picture = picture.agent(node, bundles=(name.name,), checked_at=picture.now, progress=told)
+        picture = picture.agent(node, bundles=(name.name,), checked_at=picture.now)
     return picture
 
 
@@ -1104,7 +1116,7 @@ def stuck_beside(count: int) -> Picture:
     mem = picture.memory.jobs[J]
     others = {JobId(7 + more): replace(mem, id=JobId(7 + more)) for more in range(count)}
     for id in range(8, 7 + count):
-        picture = picture.job(id, on=(f"n{id - 5}",))
+        picture = picture.job(id, on=(f"n{id - 5}",), started=T0 - 7200.0, submitted=T0 - 7200.0)
     return replace(picture, memory=replace(picture.memory, jobs=others))
 
 
@@ -1179,5 +1191,6 @@ _OF_NODES = (
 
 
 def test_every_sentence_in_the_code_has_its_two_cases() -> None:
-    paths = [*_VIEWS, ROOT / "policy/facts/told_to_save.py", *sorted((ROOT / "policy/job").glob("*.py"))]
+    facts = [ROOT / f"policy/facts/{name}.py" for name in ("told_to_save", "standing_still")]
+    paths = [*_VIEWS, *facts, *sorted((ROOT / "policy/job").glob("*.py"))]
     assert lacking(paths, _OF_NODES, ((said(true()), said(false())) for _, true, false in ROWS)) == []

@@ -21,7 +21,7 @@ _OF_JOBS = (
 )
 _OF_SLOTS = "next_of_slot|_OF_SLOTS|setup_failure|_verify"
 _NEVER_SAID = "Word|DeepStart|_HEAD"
-_OTHERS = ("bring_up.py", "told_to_save.py")
+_OTHERS = ("bring_up.py", "told_to_save.py", "standing_still.py", "booted.py")
 """These speak of groups and jobs."""
 _FILES = "_HEAD|_partition|page|_NO_LIMIT"
 """Texts of files that Steward writes."""

@@ -1,0 +1,170 @@
+"""What the ranks of a step do, worked out of looks at their processes and GPUs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from steward.agent.sight import MOST_RANKS, Sight
+from steward.model.ids import NodeName
+from steward.model.job_sight import Doing, RankGroup
+from tests.fakes.ranks import (
+    BLOCKED,
+    COMPUTES,
+    DEAD,
+    DEBUGGED,
+    LOOK_S,
+    READS,
+    SAVES,
+    SPINS,
+    STOPPED,
+    TRAINS,
+    WAITS,
+    Act,
+    FakeStep,
+    look_at,
+    steps_on,
+)
+
+WORKED_S = 300.0
+
+
+def then(act: Act, *, before: Act = TRAINS, at: float = WORKED_S) -> Callable[[float], Act]:
+    return lambda now: before if now < at else act
+
+
+def a_step(*acts: Callable[[float], Act], has_gpu: bool = True) -> FakeStep:
+    (step,) = steps_on(("n1",), len(acts), lambda number: acts[number], has_gpu=has_gpu)
+    return step
+
+
+def after(step: FakeStep, until: float, *, since: float = 0.0) -> Sequence[RankGroup]:
+    """What is told after looks from `since` to `until`."""
+    at, told = since, step.sight.told(since)
+    while at <= until:
+        told = step.look(at)
+        at += LOOK_S
+    return told[0].groups if told else ()
+
+
+def doings(groups: Sequence[RankGroup]) -> dict[Doing, int]:
+    return {group.doing: group.ranks for group in groups}
+
+
+@pytest.mark.parametrize(
+    ("act", "doing"),
+    [
+        (SPINS, Doing.SPINS),
+        (WAITS, Doing.WAITS),
+        (BLOCKED, Doing.BLOCKED),
+        (DEAD, Doing.GONE),
+        (STOPPED, Doing.STOPPED),
+    ],
+)
+def test_a_rank_that_worked_and_does_no_work_is_told_with_its_process(act: Act, doing: Doing) -> None:
+    groups = after(a_step(then(act), then(act)), WORKED_S + 90.0)
+    assert doings(groups) == {doing: 2}
+    (group,) = groups
+    assert 60.0 <= group.for_s <= 90.0
+    assert (group.rank, group.pid) == (0, 0 if act is DEAD else 1000)
+
+
+@pytest.mark.parametrize(
+    ("act", "doing"),
+    [
+        (TRAINS, Doing.WORKS),
+        (SAVES, Doing.WORKS),
+        (READS, Doing.WORKS),
+        (DEBUGGED, Doing.WORKS),
+        (COMPUTES, Doing.BUSY),
+    ],
+)
+def test_what_may_be_work_is_told_as_such(act: Act, doing: Doing) -> None:
+    assert doings(after(a_step(then(act), then(act)), WORKED_S + 600.0)) == {doing: 2}
+
+
+def test_beside_a_rank_that_may_work_the_others_are_not_told_apart() -> None:
+    """How many work at a moment changes all the time; only a stopped one counts beside them."""
+    assert doings(after(a_step(then(SPINS), then(SAVES), then(WAITS)), WORKED_S + 90.0)) == {Doing.WORKS: 3}
+    assert doings(after(a_step(then(SPINS), then(COMPUTES)), WORKED_S + 90.0)) == {Doing.WORKS: 2}
+    assert doings(after(a_step(then(SPINS), then(COMPUTES)), WORKED_S + 600.0)) == {Doing.BUSY: 2}
+    beside = after(a_step(then(STOPPED), then(COMPUTES), then(COMPUTES), has_gpu=False), WORKED_S + 90.0)
+    assert doings(beside) == {Doing.BUSY: 2, Doing.STOPPED: 1}
+
+
+def test_the_odd_rank_is_told_apart_from_those_that_spin() -> None:
+    groups = after(a_step(then(SPINS), then(WAITS), then(SPINS)), WORKED_S + 90.0)
+    assert doings(groups) == {Doing.SPINS: 2, Doing.WAITS: 1}
+    odd = next(group for group in groups if group.doing is Doing.WAITS)
+    assert (odd.rank, odd.pid, odd.waits_in) == (1, 1001, "futex_wait_queue")
+
+
+def test_a_short_pause_is_no_news() -> None:
+    """A user's processes that stop and go on all the time have nothing told of them."""
+
+    def flaps(now: float) -> Act:
+        return TRAINS if now % 40.0 < 20.0 else WAITS
+
+    step = a_step(flaps, flaps)
+    told = [tuple(doings(after(step, at, since=at))) for at in range(0, 1800, int(LOOK_S))]
+    changes = [doing for doing, before in zip(told[1:], told, strict=False) if doing != before]
+    assert (len(changes), changes[-1]) <= (2, (Doing.WORKS,))
+
+
+def test_a_rank_that_never_worked_has_not_begun() -> None:
+    assert doings(after(a_step(lambda now: WAITS, lambda now: WAITS), 3600.0)) == {Doing.UNKNOWN: 2}
+
+
+def test_an_agent_that_began_anew_knows_by_its_cpu_time_that_a_rank_had_worked() -> None:
+    step = a_step(then(WAITS), then(WAITS))
+    after(step, WORKED_S)
+    step.sight = Sight(NodeName("n1"), waits_in=lambda pid: "")
+    assert doings(after(step, WORKED_S + 15.0, since=WORKED_S)) == {Doing.UNKNOWN: 2}
+    assert doings(after(step, WORKED_S + 90.0, since=WORKED_S + 30.0)) == {Doing.WAITS: 2}
+
+
+def test_the_longest_pause_that_ended_by_itself_is_learnt() -> None:
+    def pauses(now: float) -> Act:
+        return WAITS if 600.0 <= now < 720.0 or now >= 1200.0 else TRAINS
+
+    (group,) = after(a_step(pauses, pauses), 1300.0)
+    assert 90.0 <= group.usual_s <= 135.0
+
+
+def test_where_nvml_does_not_answer_nothing_is_known_of_a_rank_that_uses_no_cpu() -> None:
+    step = a_step(then(WAITS), then(WAITS))
+    after(step, WORKED_S)
+    for at in (WORKED_S + 15.0, WORKED_S + 30.0, WORKED_S + 90.0):
+        acts = {rank.pid: rank.run_to(at) for rank in step.ranks}
+        step.sight.note(replace(look_at(step, acts, at), gpus=None))
+    assert doings(step.sight.told(WORKED_S + 90.0)[0].groups) == {Doing.UNKNOWN: 2}
+
+
+def test_a_gpu_that_works_for_a_process_that_is_not_known_makes_waiting_ranks_unknown() -> None:
+    """A container that another service started does the work of a script that waits for it."""
+    step = a_step(then(WAITS, before=COMPUTES), has_gpu=False)
+    after(step, WORKED_S)
+    for at in (WORKED_S + 15.0, WORKED_S + 90.0):
+        acts = {rank.pid: rank.run_to(at) for rank in step.ranks}
+        look = look_at(step, acts, at)
+        stray = a_step(lambda now: TRAINS)
+        gpus = look_at(stray, {1000: TRAINS}, at).gpus or ()
+        step.sight.note(replace(look, gpus=tuple(replace(gpu, processes=()) for gpu in gpus)))
+    assert doings(step.sight.told(WORKED_S + 90.0)[0].groups) == {Doing.UNKNOWN: 1}
+
+
+def test_a_node_whose_network_is_busy_does_not_know_who_waits() -> None:
+    step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
+    step.network = 5e6
+    assert doings(after(step, WORKED_S + 90.0)) == {Doing.UNKNOWN: 2}
+
+
+def test_a_gpu_that_was_never_seen_to_work_is_not_said_to_spin() -> None:
+    """Small kernels draw as little as one that waits."""
+    assert doings(after(a_step(lambda now: SPINS, lambda now: SPINS), 1800.0)) == {Doing.WORKS: 2}
+
+
+def test_ranks_without_end_are_not_followed() -> None:
+    (step,) = steps_on(("n1",), MOST_RANKS + 500, lambda number: then(WAITS, at=45.0), has_gpu=False)
+    (group,) = after(step, 120.0)
+    assert (group.doing, group.ranks) == (Doing.UNKNOWN, MOST_RANKS + 1)

@@ -1,0 +1,18 @@
+"""The bench of jobs that hang, at its smallest: each kind of fault is told with its node, and no healthy phase is."""
+
+import pytest
+
+from tests.bench import hangs
+
+
+@pytest.mark.parametrize("kind", hangs.FAULTS)
+def test_each_kind_of_fault_is_told_in_time_and_the_right_node_is_named(kind: str) -> None:
+    told, node = hangs.faulty(kind, 0)
+    assert told.after_s is not None
+    assert told.after_s <= hangs.FAULTS[kind].within_s
+    assert hangs.names(told) == ({node} if node else frozenset())
+
+
+@pytest.mark.parametrize("phase", hangs.PHASES)
+def test_no_healthy_phase_is_told(phase: str) -> None:
+    assert hangs.healthy(phase, 0).texts == ()
