@@ -50,7 +50,7 @@ MinJobAge=10
 Licenses={licenses}
 {partitions}"""
 
-say = Console(stderr=True).print
+say = Console(stderr=True, markup=False).print
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -243,6 +243,10 @@ def _messages() -> Iterator[tuple[str, Frame]]:
     yield from _jobs()
     yield from _setups()
     yield from _elastic()
+    yield from _heads()
+
+
+def _heads() -> Iterator[tuple[str, Frame]]:
     yield "following", follower_greeting_frame(FOLLOWS)
     yield "passed request", passed_request_frame(PASSED)
     yield "passed answer", passed_answer_frame(PassedAnswer(status=200, headers=("content-type: text/plain",)))
