@@ -123,7 +123,8 @@ def submit(cell: Cell) -> tuple[int, str]:
             return int(told), " ".join(asked)
 
 
-def one_pair(cell: Cell) -> Pair:
+def one_pair(cell: Cell) -> Pair | None:
+    """None: Slurm refuses to exclude the nodes, as from a job that its partition can never hold."""
     job, asked = submit(cell)
     without = frozenset(NodeName(name) for name in cell.dice.sample(cell.nodes, cell.dice.choice([0, 0, 0, 1, 2])))
     kept = keep_name(JobId(job)) if cell.dice.random() < 0.15 else ""
@@ -135,14 +136,17 @@ def one_pair(cell: Cell) -> Pair:
     if kept:
         cell.port.free_nodes(kept)
     if without:
-        cell.run("scontrol", "update", f"jobid={job}", f"excnodelist={','.join(sorted(without))}")
+        cell.run("scontrol", "update", f"jobid={job}", f"excnodelist={','.join(sorted(without))}", check=False)
+        if cell.run("squeue", "--noheader", "--format=%x", f"--jobs={job}").strip() in ("", "(null)"):
+            end(cell, job)
+            return None
     did = _did(cell, job)
     return Pair(wishes=asked, around=around, said=fit.state.value, did=did)
 
 
 def _did(cell: Cell, job: int) -> str:
     """Release the job; return when Slurm starts it, and leave it running or cancel it."""
-    cell.run("scontrol", "release", str(job))
+    cell.run("scontrol", "release", str(job), check=False)  # refused where the partition can never hold it
     if _starts(cell, job):
         if len(cell.running) < _MOST_RUNNING and cell.dice.random() < 0.7:
             cell.running.append(job)
@@ -197,7 +201,9 @@ def measure(bed: Bed, pairs: int, seed: int) -> list[Pair]:
 
     def work(cell: Cell) -> None:
         while next(left) <= pairs:
-            done.append(pair := one_pair(cell))
+            if (pair := one_pair(cell)) is None:
+                continue
+            done.append(pair)
             if not pair.is_right:
                 say(f"{cell.name}: {pair}")
 

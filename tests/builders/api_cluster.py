@@ -111,7 +111,10 @@ def nothing() -> ApiPicture:
 def _seen(nodes: list[str]) -> Observed:
     return Observed(
         at=T0,
-        nodes={n(node): Node(name=n(node), base=NodeBase.IDLE, address=_address(node)) for node in nodes},
+        nodes={
+            n(node): Node(name=n(node), base=NodeBase.IDLE, address=_address(node), slurmd_started=T0 - 20)
+            for node in nodes
+        },
         agents={n(node): _agent(node) for node in nodes},
         instances={InstanceId(f"box/{node}"): _instance(node) for node in nodes},
         agents_since=T0 - 1000,

@@ -129,6 +129,12 @@ SAMPLES: dict[str, Any] = {
         "t": "progress",
         "jobs": [{"job": 7, "restart": 0, "step": 12, "stepped": 1.0, "pace_s": 2.0, "checkpoint": "/ckpt/10"}],
     },
+    "sight": {
+        "t": "sight",
+        "steps": [
+            {"job": 7, "step": "0", "step_s": 60.0, "groups": [{"doing": "waits", "ranks": 1, "for_s": 9.0, "rank": 0}]}
+        ],
+    },
     "stacks": {"t": "stacks", "job": 7, "uid": 1000, "name": "hang-7", "signal": "USR1"},
     "bundle": {"t": "bundle", "name": "hang-7", "offset": 0, "text": "one\n", "last": True},
     **ELASTIC_FRAMES,

@@ -320,12 +320,14 @@ def test_who_goes_lets_the_owner_start_and_an_owner_waits_only_where_nobody_help
     going = {str(id) for id, memory in after.memory.quota_jobs.items() if memory.yielding}
     found = world.ways()
     assert going <= {each.id for each in world.borrowers}
-    if found and set() not in found:
+    # behind a heterogeneous job no more are evicted than the job needs, though with more it would start wherever Slurm
+    # keeps nodes for the other
+    if found and set() not in found and (going or world.first is None):
         assert going in found, f"{going} go, of {found}"
         assert not any(way < going for way in found), f"{going} go, fewer would do: {found}"
     else:
         assert not going, f"{going} go in vain"
-    _check_told(before, is_hopeless=not found)
+    _check_told(before, is_hopeless=not found or (world.first is not None and not going and set() not in found))
 
 
 def _check_told(picture: Picture, *, is_hopeless: bool) -> None:
@@ -336,5 +338,6 @@ def _check_told(picture: Picture, *, is_hopeless: bool) -> None:
     assert (ruling.may_run, ruling.hopeless) == (True, is_hopeless)
     text = " ".join(quota_lines(picture.seen.jobs[JobId(OWNER)], draft))
     is_behind = "would keep what is freed for one of them" in text or "Slurm keeps n" in text
+    is_behind = is_behind or "too few nodes are free for all of its parts at once" in text
     assert ("no node that it may use would have room" in text or is_behind) == is_hopeless
     assert ("to be evicted" in text) == bool([each for each in turn.yielding if each.to.id == OWNER])
