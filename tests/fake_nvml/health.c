@@ -200,7 +200,8 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_use *use)
 {
 	int error = tell_uint(device, "busy", 0, &use->gpu);
 
-	return error ? error : tell_uint(device, "memory_busy", 0, &use->memory);
+	return error ? error
+		     : tell_uint(device, "memory_busy", 0, &use->memory);
 }
 
 int nvmlDeviceGetTotalEnergyConsumption(nvml_device device,
