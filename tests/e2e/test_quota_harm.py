@@ -190,7 +190,7 @@ def test_names_that_no_machine_has_change_nothing_for_the_others(quotas: QuotaSt
         quotas.wait_state(job, "RUNNING", SOON_S)
         more = quotas.sleeps("guest", 1, "--job-name=x|y;$(id) JobState=RUNNING", '--comment=a|b\' "c"', user=USER)
         quotas.wait_says(more, "short of 1 GPU")
-        assert quotas.team("guest")[GPUS]["in_use"] == 2
+        quotas.wait("the team's own job counts", lambda: quotas.team("guest")[GPUS]["in_use"] == 2, SOON_S)
     finally:
         quotas.end(*quotas.jobs)
         quotas.sacctmgr("delete", "user", "where", "name=u|v'--")

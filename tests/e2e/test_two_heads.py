@@ -32,6 +32,14 @@ class SecondHead:
     env: dict[str, str]
     process: "subprocess.Popen[bytes] | None" = field(default=None)
 
+    def steps_of(self, node: str, began: float) -> list[str]:
+        """Where the node's repairs are; raises BedError while it decides nothing: not yet."""
+        try:
+            cases = Client(self.url, lambda payload: "").array("/v1/cases")
+        except HeadError as error:
+            raise BedError(str(error)) from error
+        return [one["step"] for one in cases if one["node"] == node and one["opened"] >= began]
+
     def start(self) -> None:
         with self.log.open("ab") as out:
             argv = [sys.executable, "-m", "steward.head", "--config", str(self.file)]
@@ -157,15 +165,7 @@ def test_a_leader_that_is_stopped_and_woken_does_nothing_and_the_other_repairs_i
     story.wait("a case is open", lambda: story.cases("n2", since=began), 20.0)
     story.hurt(FaultKind.STOP_HEAD)
 
-    client = Client(pair.second.url, lambda payload: "")
-    story.wait(
-        "the second head has repaired the node",
-        lambda: (
-            [one["step"] for one in client.array("/v1/cases") if one["node"] == "n2" and one["opened"] >= began]
-            == ["closed"]
-        ),
-        90.0,
-    )
+    story.wait("the second head has repaired the node", lambda: pair.second.steps_of("n2", began) == ["closed"], 90.0)
     assert pair.bed.status().services["stewardd"] is False
     story.hurt(FaultKind.START_HEAD)
     story.wait("the first head follows", lambda: _is_ready(pair), 40.0)

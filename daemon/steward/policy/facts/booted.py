@@ -23,4 +23,4 @@ def booted_since(job: Job, mem: JobMemory, draft: Draft) -> dict[NodeName, float
     told = {node for one in words if (one.uid, one.restart) == (mem.uid, mem.restarts) for node in one.gone_from}
     began = {name: draft.seen.nodes[name].slurmd_started for name in told if name in draft.seen.nodes}
     # an agent that was away when another job with this number began would speak of the job before
-    return {name: at for name, at in began.items() if at is not None and at > job.started}
+    return {name: at for name, at in began.items() if at is not None and at >= job.started}

@@ -46,6 +46,11 @@ def booted(host: str = "n1", *, by: str = "n1", slurmd: float = 650.0, **job: An
     return running.see(opted_in=()).opted_in(by=("n1", "n2"), gone=(by,)).node(by, slurmd_started=began + slurmd)
 
 
+def test_a_node_that_boots_in_the_second_in_which_the_run_began_has_lost_it_too() -> None:
+    """Slurm tells whole seconds."""
+    assert len(requeues(booted(slurmd=0.0))) == 1
+
+
 def requeues(picture: Picture) -> list[RequeueJob]:
     return [action for action in picture.plan().actions if isinstance(action, RequeueJob)]
 
