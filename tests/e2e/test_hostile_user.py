@@ -72,7 +72,8 @@ def test_a_users_script_in_its_coordinators_place_costs_the_agent_and_other_jobs
     began, task = time.time(), task_script(story)
     story.dir.chmod(0o1777)
     argv = " ".join([*_program(story, hostile_relay), str(story.dir)])
-    evil = story.submit(story.script("evil.sh", f"exec {argv}\n"), "-N1", "-wn1", "--elastic=3,grace=5", user=USER)
+    options = ("-N1", "-wn1", "--elastic=3,grace=5", "-o/dev/null")  # the other job's output is a file of root's
+    evil = story.submit(story.script("evil.sh", f"exec {argv}\n"), *options, user=USER)
     agent = agent_of(story.bed, "n1")
     train = story.script("train.sh", f"srun -N2 -n2 bash {task}\n")
     options = ("--auto-resume=1", "-N3", "-wn1,n2,n3", "--no-kill", "--ntasks-per-node=1")
@@ -123,7 +124,7 @@ def test_a_user_who_fills_the_folders_of_jobs_keeps_no_other_job_of_the_node_fro
     folders = Layout(root=story.bed.spec.dir).node(NodeName("n1")) / "jobs"
     with small(folders):
         fills = story.script("fills.sh", FILLS.format(folder=story.dir))
-        evil = story.submit(fills, "-N1", "-wn1", "--auto-resume=1", user=USER)
+        evil = story.submit(fills, "-N1", "-wn1", "--auto-resume=1", "-o/dev/null", user=USER)
         story.wait("the folders are full", lambda: (story.dir / "filled").exists())
         assert os.statvfs(folders).f_favail == 0
         train = story.script("train.sh", f"srun -N2 -n2 bash {task}\n")
