@@ -72,8 +72,9 @@ def test_a_users_script_in_its_coordinators_place_costs_the_agent_and_other_jobs
     began, task = time.time(), task_script(story)
     story.dir.chmod(0o1777)
     argv = " ".join([*_program(story, hostile_relay), str(story.dir)])
-    options = ("-N1", "-wn1", "--elastic=3,grace=5", "-o/dev/null")  # the other job's output is a file of root's
-    evil = story.submit(story.script("evil.sh", f"exec {argv}\n"), *options, user=USER)
+    # the other job's output is a file of root's
+    elastic = ("-N1", "-wn1", "--elastic=3,grace=5", "-o/dev/null")
+    evil = story.submit(story.script("evil.sh", f"exec {argv}\n"), *elastic, user=USER)
     agent = agent_of(story.bed, "n1")
     train = story.script("train.sh", f"srun -N2 -n2 bash {task}\n")
     options = ("--auto-resume=1", "-N3", "-wn1,n2,n3", "--no-kill", "--ntasks-per-node=1")
