@@ -272,8 +272,10 @@ class Client:
 
     def _change(self, path: str, document: Json, *, target: str = "", is_safe: bool = False) -> Json:
         body = json.dumps(document).encode()
-        call = _Call(method="POST", path=path, body=body, target=target, is_safe=is_safe, read_s=_WORK_S)
-        answer = self._ask(replace(call, proof=_Proof.NEEDED))
+        call = _Call(
+            method="POST", path=path, body=body, target=target, proof=_Proof.NEEDED, is_safe=is_safe, read_s=_WORK_S
+        )
+        answer = self._ask(call)
         return answer if isinstance(answer, dict) else {}
 
     def _headers(self, url: str, call: _Call) -> dict[str, str]:

@@ -21,6 +21,8 @@ from steward.adapters.slurm.library import Library, program
 from steward.ports import SlurmPort
 from tests.contract.cluster import PARTITIONS, Cluster, running
 from tests.contract.installed import missing
+from tests.contract.mariadb import MariaDb, a_mariadb
+from tests.contract.mariadb import missing as missing_for_mariadb
 from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import FACT_S
@@ -44,6 +46,14 @@ class Clusters:
             self._running[root, names] = self._stack.enter_context(running(names, root))
         self._running[root, names].reset()
         return self._running[root, names]
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDb]:
+    if absent := missing_for_mariadb():
+        pytest.skip(f"no MariaDB: {', '.join(absent)} not installed (mariadb-server-core)")
+    with a_mariadb() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

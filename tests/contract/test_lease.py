@@ -16,7 +16,6 @@ from steward.model.leadership import FollowerWord, LeaderWord
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.ports import Deposed
-from tests.contract.mariadb import MariaDb, a_mariadb, missing
 
 WORD = LeaderWord(at=5.0, since=4.0, version="1.0")
 
@@ -29,14 +28,6 @@ class LeaseWorld:
 
     def lease(self) -> SqlLease:
         return SqlLease(self.connect())
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDb]:
-    if absent := missing():
-        pytest.skip(f"no MariaDB: {', '.join(absent)} not installed (mariadb-server-core)")
-    with a_mariadb() as found:
-        yield found
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])

@@ -18,7 +18,6 @@ from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.why import Why
 from steward.ports import LedgerQuery, Permanent, Retryable
-from tests.contract.mariadb import MariaDb, a_mariadb, missing
 
 WHY = Why(rule="lost", text="n1 is silent \N{PILE OF POO}", evidence=("agent gone",))
 CASE = Case(
@@ -34,14 +33,6 @@ CASE = Case(
 LAUNCH = LaunchInstance(
     key=Key("launch:n1:0"), why=WHY, slot=Slot(node=NodeName("n1"), group="g"), token="c1-0", case=CASE.id
 )
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDb]:
-    if absent := missing():
-        pytest.skip(f"no MariaDB: {', '.join(absent)} not installed (mariadb-server-core)")
-    with a_mariadb() as found:
-        yield found
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])

@@ -24,7 +24,7 @@ from steward.model.notify import ChannelState, Message
 from steward.model.why import Why
 from steward.policy.job.ledger import key_of
 from steward.ports import LedgerQuery, Retryable
-from tests.contract.mariadb import MariaDb, a_mariadb, missing
+from tests.contract.mariadb import MariaDb
 from tests.contract.store_worlds import StoreWorld, on_fake, on_mariadb, on_sqlite
 from tests.fakes.store import FakeStore
 
@@ -44,14 +44,6 @@ HOSTILE = "'); DROP TABLE events; --\n\x00\x1b[2J\N{PILE OF POO}"
 
 def launch(key: str = "launch:n1:0") -> Action:
     return LaunchInstance(key=Key(key), why=WHY, slot=Slot(node=NodeName("n1"), group="g"), token="c1-0", case=CASE.id)
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDb]:
-    if absent := missing():
-        pytest.skip(f"no MariaDB: {', '.join(absent)} not installed (mariadb-server-core)")
-    with a_mariadb() as found:
-        yield found
 
 
 @pytest.fixture(params=["fake", "sqlite", "mariadb"])

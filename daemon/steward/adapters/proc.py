@@ -33,13 +33,17 @@ class Seen:
     """One look at a process.
 
     A zombie is `dead`: it runs nothing any more and only waits to be collected. `ticks` is its processor time in clock
-    ticks.
+    ticks, `cpu_s` in seconds.
     """
 
     process: ProcessKey
     parent: int
     state: str
     ticks: int = 0
+
+    @property
+    def cpu_s(self) -> float:
+        return self.ticks / _TICKS
 
     @property
     def dead(self) -> bool:

@@ -1,7 +1,6 @@
 """Permit a change only to root, SlurmUser or an admin, by a MUNGE credential made for this very request."""
 
-import pwd
-
+from steward.api.user_names import login
 from steward.model.access import Asker, Identity, for_cluster, payload
 from steward.ports import MungePort, Permanent, Retryable
 
@@ -82,11 +81,3 @@ def _other_cluster(carried: bytes, carries: bytes) -> str:
     if not carried.startswith(carries + b" "):
         return ""
     return "'s cluster: is cluster.name of the settings the same there and at the head?"
-
-
-def login(uid: int) -> str:
-    """Return the user's login name, or `uid NUMBER` if there is none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"

@@ -38,3 +38,11 @@ def _of_this_machine(uid: int) -> str:
 
 
 user_name = UserNames()
+
+
+def login(uid: int) -> str:
+    """Return the user's login name, or `uid NUMBER` if there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

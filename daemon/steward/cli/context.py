@@ -18,6 +18,7 @@ import click
 from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_owner import listeners
+from steward.api.user_names import login
 from steward.client import Client, Ears, HeadError
 from steward.model.ids import JOB_WORD
 from steward.model.port_error import PortError
@@ -93,7 +94,7 @@ class Context:
             return
         strangers = listening_at(url)
         if strangers and strangers.isdisjoint({0, os.geteuid(), *_uid_of(self.slurm_user)}):
-            users = ", ".join(map(_login, sorted(strangers)))
+            users = ", ".join(map(login, sorted(strangers)))
             raise HeadError(f"{url} belongs to {users}, and not to stewardd: `ss -ltnp`, `systemctl status stewardd`")
 
     def _standstill(self, said: dict[str, Any]) -> None:
@@ -245,17 +246,10 @@ def listening_at(url: str) -> frozenset[int]:
     return frozenset().union(*here)
 
 
-def _uid_of(login: str) -> Iterator[int]:
+def _uid_of(name: str) -> Iterator[int]:
     """Yield the user's id; nothing if there is no such user here."""
     with suppress(KeyError):
-        yield pwd.getpwnam(login).pw_uid
-
-
-def _login(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
+        yield pwd.getpwnam(name).pw_uid
 
 
 def is_here(host: str) -> bool:

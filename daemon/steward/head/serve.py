@@ -31,7 +31,7 @@ from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_owner import listeners, owner_of
 from steward.adapters.socket_path import AT_ONCE, lengthen
-from steward.api.auth import login
+from steward.api.user_names import login
 from steward.head.choose import no_state_dir, start_logging
 from steward.head.slim import Slim
 from steward.head.wiring import Head, Shared, build_head

@@ -14,6 +14,7 @@ from steward.model.settings import parse
 from steward_bed.bed import BedSpec
 from steward_bed.layout import Layout
 from steward_bed.steward_toml import local_toml
+from tests.fakes.stranger import UID, a_strangers_port
 
 WITH_TLS = """
 [cluster]
@@ -138,24 +139,11 @@ def test_a_look_at_the_head_imports_neither_the_settings_nor_the_ports() -> None
     assert told.stdout.strip() == "[]"
 
 
-LISTENS = """
-import os, socket, sys
-os.setresuid(1666, 1666, 1666)
-server = socket.create_server(("127.0.0.1", 0))
-print(server.getsockname()[1], flush=True)
-sys.stdin.read()
-"""
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's port needs root")
 def test_who_took_the_heads_port_while_no_head_runs_gets_no_question_and_no_proof() -> None:
-    evil = subprocess.Popen([sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert evil.stdout is not None
-    url = f"http://127.0.0.1:{int(evil.stdout.readline())}"
-    try:
-        with pytest.raises(HeadError, match="belongs to uid 1666, and not to stewardd"):
+    with a_strangers_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        with pytest.raises(HeadError, match=f"belongs to uid {UID}, and not to stewardd"):
             Context(url=url, as_json=False, munge_socket="", slurm_user="slurm").client()
         Context(url=url, as_json=False, munge_socket="").client()  # who names an address knows whose it is
-    finally:
-        evil.communicate()
     Context(url=url, as_json=False, munge_socket="", slurm_user="slurm").client()

@@ -3,8 +3,7 @@
 import asyncio
 import os
 import socket
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from steward.adapters.socket_owner import owner_of
 from steward.head.serve import listen, lock_state_dir, when_free
 from steward.ports import Permanent, Retryable
 from steward_bed.local_setup import free_ports
+from tests.fakes.stranger import a_strangers_port
 
 
 def test_a_second_head_on_one_state_dir_says_which_process_has_it(tmp_path: Path) -> None:
@@ -71,34 +71,23 @@ def test_a_head_that_listens_at_every_address_is_reached_by_ipv4_and_by_ipv6(hos
         assert owner_of(served.getpeername()[:2], served.getsockname()[:2]) == os.geteuid()
 
 
-LISTENS = """
-import os, socket, sys
-os.setresuid(1666, 1666, 1666)
-server = socket.create_server(("127.0.0.1", 0))
-print(server.getsockname()[1], flush=True)
-sys.stdin.read()
-"""
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's port needs root")
 def test_a_port_that_another_user_has_taken_is_waited_for_and_everything_else_goes_on() -> None:
     """Any user may bind it in the second between two heads."""
-    evil = subprocess.Popen([sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert evil.stdout is not None
-    port = int(evil.stdout.readline())
 
-    async def opened() -> socket.socket:
+    async def opened(port: int) -> socket.socket:
         return listen("http", f"127.0.0.1:{port}")
 
-    async def story() -> int:
-        waiting = asyncio.create_task(when_free(opened, "http", f"127.0.0.1:{port}", again_s=0.01))
-        await asyncio.sleep(0.1)
-        assert not waiting.done()
-        evil.communicate()
+    async def story() -> None:
+        with a_strangers_port() as port:
+            here = partial(opened, port)
+            waiting = asyncio.create_task(when_free(here, "http", f"127.0.0.1:{port}", again_s=0.01))
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
         with await waiting as ours:
-            return int(ours.getsockname()[1])
+            assert ours.getsockname()[1] == port
 
-    assert asyncio.run(story()) == port
+    asyncio.run(story())
 
 
 def test_a_port_of_another_service_ends_the_head_at_once() -> None:

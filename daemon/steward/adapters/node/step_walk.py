@@ -16,7 +16,6 @@ from steward.adapters.node.stepds import Stepd, Stepds
 from steward.adapters.proc import ProcessKey, Seen
 
 _PROC = Path("/proc")
-_TICKS = os.sysconf("SC_CLK_TCK")
 MOST_PROCESSES = 1024
 """The most processes of one step that are looked at."""
 _AGAIN = 4
@@ -120,7 +119,7 @@ def _look_at(stepd: Stepd, members: list[Seen]) -> StepLook:
             key=one.process,
             parent=one.parent,
             state=one.state,
-            cpu_s=one.ticks / _TICKS,
+            cpu_s=one.cpu_s,
             io_bytes=0 if one.dead else _io_bytes(one.process.pid),
         )
         for one in kept

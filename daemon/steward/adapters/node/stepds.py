@@ -24,7 +24,6 @@ from steward.model.text import printable
 
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
-_TICKS = os.sysconf("SC_CLK_TCK")
 _RUN_VARIABLES = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
 _LOOK_AGAIN_S = 0.02
 _MOST_PARENTS = 1000
@@ -198,8 +197,7 @@ class Stepds:
 
 def _began(process: ProcessKey) -> float:
     """Return when the process began (Unix s)."""
-    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return booted + process.started / _TICKS
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.began_s
 
 
 def _is_at_or_below(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:
