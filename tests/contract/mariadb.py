@@ -49,9 +49,11 @@ class MariaDb:
 def a_mariadb() -> Iterator[MariaDb]:
     with tempfile.TemporaryDirectory(prefix="steward-mariadb-") as name:
         folder = Path(name)
-        options = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
+        # two servers that make a temporary table at the same time give it the same name: in /tmp one of them ends
+        options = ["--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}", f"--user={getpass.getuser()}"]
         install = [_INSTALL, *options, "--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run(install, check=True, capture_output=True, timeout=FACT_S)
+        made = subprocess.run(install, check=False, capture_output=True, text=True, timeout=FACT_S)
+        assert made.returncode == 0, made.stdout + made.stderr
         socket = folder / "sock"
         server = [_SERVER, *options, f"--socket={socket}", "--skip-networking", f"--pid-file={folder / 'pid'}"]
         with (folder / "log").open("wb") as log:

@@ -79,6 +79,7 @@ def database_argv(mariadbd: str, layout: Layout) -> list[str]:
         mariadbd,
         "--no-defaults",
         f"--datadir={layout.database}",
+        f"--tmpdir={layout.database}",  # two servers may give a temporary table the same name: in /tmp one of them ends
         f"--user={getpass.getuser()}",
         f"--socket={layout.database_socket}",
         f"--pid-file={layout.database / 'mariadbd.pid'}",
