@@ -1,6 +1,7 @@
 """The services of a local bed, as real processes: what a restart does."""
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,3 +40,24 @@ def test_a_service_that_does_not_end_is_killed_and_started_again(layout: Layout)
     after = controller.running("slurmctld")
     assert after is not None
     assert after.pid != before.pid
+
+
+@pytest.mark.parametrize(
+    ("ends", "comes_back"),
+    [("sys.exit(3)", True), ("sys.exit(0)", False), ("os.kill(os.getpid(), 9)", False)],
+    ids=["failed", "done", "killed"],
+)
+def test_a_service_comes_back_only_after_it_failed(tmp_path: Path, ends: str, comes_back: bool) -> None:
+    log = tmp_path / "log"
+    text = f"import os, sys, time; print(len(open({str(log)!r}).read().split()), flush=True); time.sleep(0.1); {ends}"
+    argv = (sys.executable, "-c", text)
+    service = Program(name="head", argv=argv, env=own_environment({}), log=log, comes_back=True)
+    machine = local_machine.power_on("head", (service,), cwd=tmp_path, state=tmp_path / "state", keep_orphans=False)
+    try:
+        wait_until("it has ended", lambda: log.exists() and "0" in log.read_text() and not machine.program("head"), 20.0)
+        time.sleep(2.5)
+        assert (len(log.read_text().split()) > 1) is comes_back
+        local_machine.restart_programs(machine)
+        wait_until("it begins again", lambda: len(log.read_text().split()) > 1, 20.0)
+    finally:
+        local_machine.power_off(machine)

@@ -137,6 +137,7 @@ class Controller:
             argv=tuple(argv),
             env=own_environment(env),
             log=self._layout.output(name) if name in _OWN_LOG else self._layout.log(name),
+            comes_back=name == "stewardd",
         )
         # Machines that stewardd launches are no part of it: they must outlive it.
         local_machine.power_on(

@@ -213,6 +213,7 @@ class LocalProvider:
                 argv=tuple(word.replace("%n", node) for word in each["argv"]),
                 env=own_environment({key: word.replace("%n", node) for key, word in each["env"].items()}),
                 log=Path(each["log"].replace("%n", node)),
+                comes_back=each["name"] == "agent",
             )
             for each in plan["programs"]
             if each.get("role", role) == role

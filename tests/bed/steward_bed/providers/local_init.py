@@ -1,13 +1,14 @@
 """The first process of a simulated machine: starts its programs and collects its orphans.
 
 Run as a file, never imported: `python -I -S local_init.py < SPEC`, so that it starts in milliseconds. SPEC is JSON:
-`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log"}]}`. The process detaches itself
-before it starts anything, so that a caller killed meanwhile leaves a whole machine or none. The caller gets one line,
-`{"pid", "started"}` or `{"error"}`. With `keep_orphans` the process is a subreaper: everything that a program leaves
+`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log", "comes_back"}]}`. The process
+detaches itself before it starts anything, so that a caller killed meanwhile leaves a whole machine or none. The caller
+gets one line, `{"pid", "started"}` or `{"error"}`. With `keep_orphans` the process is a subreaper: everything that a program leaves
 behind (slurmstepd detaches itself from slurmd) stays below it in the process tree, and can be found, frozen or killed
 as one machine.
 
-SIGHUP starts again the programs that have ended; SIGKILL to the whole tree is the power switch. The file `state` always
+A program that `comes_back` starts again a second after it failed (it ended by itself, not with 0), as systemd would
+start it. SIGHUP starts again all programs that have ended; SIGKILL to the whole tree is the power switch. The file `state` always
 holds the running processes: `{"cause", "init": {"pid", "started"}, "programs": {NAME: {"pid", "started"}}}`. Its lock
 is held for life: a caller that dies while starting a machine, and asks again, cannot get the machine twice.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _SIGNALS = {signal.SIGCHLD, signal.SIGHUP}
+_BACK_AFTER_S = 1.0
 Programs = dict[str, dict[str, int]]
 
 
@@ -54,17 +56,20 @@ def _save(spec: dict[str, Any], running: Programs) -> None:
     os.rename(path + ".new", path)
 
 
-def _collect(running: Programs) -> None:
-    """Collect every child that has ended, our own or an orphan."""
+def _collect(running: Programs) -> set[str]:
+    """Collect every child that has ended, our own or an orphan; return the programs that failed."""
+    failed: set[str] = set()
     while True:
         try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return
+            return failed
         if pid == 0:
-            return
+            return failed
         for name in [name for name, process in running.items() if process["pid"] == pid]:
             del running[name]
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
+                failed.add(name)
 
 
 def _await_dying(running: Programs) -> None:
@@ -126,15 +131,26 @@ def _live(spec: dict[str, Any], answer: int) -> None:
 
 
 def _serve(spec: dict[str, Any], running: Programs) -> None:
+    back = {program["name"] for program in spec["programs"] if program["comes_back"]}
+    due: set[str] = set()
     while True:
-        number = signal.sigwait(_SIGNALS)
-        _collect(running)
-        if number == signal.SIGHUP:
+        told = signal.sigtimedwait(_SIGNALS, _BACK_AFTER_S) if due else signal.sigwaitinfo(_SIGNALS)
+        failed = _collect(running) & back
+        if told is not None and told.si_signo == signal.SIGHUP:
             _await_dying(running)
-            for program in spec["programs"]:
-                if program["name"] not in running:
-                    running[program["name"]] = _start(program)
+            _start_ended(spec, running, {program["name"] for program in spec["programs"]})
+            due = set()
+        elif told is None:
+            _start_ended(spec, running, due)
+            due = set()
+        due |= failed
         _save(spec, running)
+
+
+def _start_ended(spec: dict[str, Any], running: Programs, names: set[str]) -> None:
+    for program in spec["programs"]:
+        if program["name"] in names - running.keys():
+            running[program["name"]] = _start(program)
 
 
 def main() -> None:

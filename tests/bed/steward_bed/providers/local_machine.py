@@ -23,12 +23,16 @@ _FREEZE_S, _FREEZE_LOOKS = 1.0, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One long-running program of a machine; `argv` begins with a path, `env` is its whole environment."""
+    """One long-running program of a machine; `argv` begins with a path, `env` is its whole environment.
+
+    One that `comes_back` starts again a second after it failed, as by `Restart=` of its unit; killed, it stays dead.
+    """
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
     log: Path
+    comes_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,14 @@ def power_on(
         "cause": cause,
         "keep_orphans": keep_orphans,
         "programs": [
-            {"name": each.name, "argv": each.argv, "env": dict(each.env), "log": str(each.log)} for each in programs
+            {
+                "name": each.name,
+                "argv": each.argv,
+                "env": dict(each.env),
+                "log": str(each.log),
+                "comes_back": each.comes_back,
+            }
+            for each in programs
         ],
     }
     argv = [sys.executable, "-I", "-S", str(_INIT)]
