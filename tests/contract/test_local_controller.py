@@ -54,7 +54,9 @@ def test_a_service_comes_back_only_after_it_failed(tmp_path: Path, ends: str, co
     service = Program(name="head", argv=argv, env=own_environment({}), log=log, comes_back=True)
     machine = local_machine.power_on("head", (service,), cwd=tmp_path, state=tmp_path / "state", keep_orphans=False)
     try:
-        wait_until("it has ended", lambda: log.exists() and "0" in log.read_text() and not machine.program("head"), 20.0)
+        wait_until(
+            "it has ended", lambda: log.exists() and "0" in log.read_text() and not machine.program("head"), 20.0
+        )
         time.sleep(2.5)
         assert (len(log.read_text().split()) > 1) is comes_back
         local_machine.restart_programs(machine)

@@ -3,14 +3,15 @@
 Run as a file, never imported: `python -I -S local_init.py < SPEC`, so that it starts in milliseconds. SPEC is JSON:
 `{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log", "comes_back"}]}`. The process
 detaches itself before it starts anything, so that a caller killed meanwhile leaves a whole machine or none. The caller
-gets one line, `{"pid", "started"}` or `{"error"}`. With `keep_orphans` the process is a subreaper: everything that a program leaves
-behind (slurmstepd detaches itself from slurmd) stays below it in the process tree, and can be found, frozen or killed
-as one machine.
+gets one line, `{"pid", "started"}` or `{"error"}`. With `keep_orphans` the process is a subreaper: everything that a
+program leaves behind (slurmstepd detaches itself from slurmd) stays below it in the process tree, and can be found,
+frozen or killed as one machine.
 
 A program that `comes_back` starts again a second after it failed (it ended by itself, not with 0), as systemd would
-start it. SIGHUP starts again all programs that have ended; SIGKILL to the whole tree is the power switch. The file `state` always
-holds the running processes: `{"cause", "init": {"pid", "started"}, "programs": {NAME: {"pid", "started"}}}`. Its lock
-is held for life: a caller that dies while starting a machine, and asks again, cannot get the machine twice.
+start it. SIGHUP starts again all programs that have ended; SIGKILL to the whole tree is the power switch. The file
+`state` always holds the running processes: `{"cause", "init": {"pid", "started"}, "programs": {NAME: {"pid",
+"started"}}}`. Its lock is held for life: a caller that dies while starting a machine, and asks again, cannot get the
+machine twice.
 """
 
 import contextlib
