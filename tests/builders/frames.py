@@ -24,7 +24,7 @@ FINDING = {
     "scope": "node",
     "hardware": "GPU-1",
 }
-OPTED = {"job": 7, "uid": 1000, "mode": MODE, "restart": 0, "at": 1.0, "elastic": "8:2,grace=30"}
+OPTED = {"job": 7, "uid": 1000, "mode": MODE, "restart": 0, "at": 1.0, "elastic": "8:2,grace=30", "has_script": True}
 MEASURE = {
     "check": "gpu.gemm",
     "node": "n1",

@@ -154,12 +154,14 @@ class Picture:
         id: int = 7,
         mode: ResumeMode = ON,
         uid: int = USER,
+        restart: int = 0,
         by: tuple[str, ...] = (),
-        gone: tuple[str, ...] = (),
+        script: tuple[str, str] | None = None,
     ) -> "Picture":
-        """`by`: the nodes that told so; `gone`: those of them that have booted since."""
-        told, away = names(*by, *gone), names(*gone)
-        word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=0, at=self.now, told_by=told, gone_from=away)
+        """`by`: the nodes that told so; `script`: the node and boot in which the script began, as that node told."""
+        began_in = frozenset({(n(script[0]), BootId(script[1]))} if script else ())
+        told = names(*by, *(node for node, _ in began_in))
+        word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=restart, at=self.now, told_by=told, began_in=began_in)
         return self.see(opted_in=(*self.seen.opted_in, word))
 
     def ask(self, kind: AskKind = AskKind.STEP, id: int = 7, node: str = "n1", **fields: Any) -> "Picture":

@@ -33,7 +33,7 @@ def cabled(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Path]]:
 def test_a_port_that_stays_down_drains_its_node_and_names_itself(cabled: tuple[Bed, Path], tmp_path: Path) -> None:
     bed, root = cabled
     story = Story(bed, tmp_path)
-    notes = Path(bed.env["SLURM_CONF"]).parents[1] / "nodes/n1/agent/checks-n1.json"
+    notes = Path(bed.env["SLURM_CONF"]).parents[1] / "nodes/n1/run/checks-n1.json"
     write(root / "n1", infiniband())
     story.wait("the agent saw the port up", lambda: notes.exists() and "mlx5_0/1" in notes.read_text(), 30.0)
     assert "ib.drop" in json.loads(notes.read_text())["notes"]

@@ -122,7 +122,7 @@ def test_a_user_who_fills_the_folders_of_jobs_keeps_no_other_job_of_the_node_fro
     """The next job gets no folder there, and its step still runs again where a node dies."""
     task = task_script(story)
     story.dir.chmod(0o1777)
-    folders = Layout(root=story.bed.spec.dir).node(NodeName("n1")) / "jobs"
+    folders = Layout(root=story.bed.spec.dir).node(NodeName("n1")) / "run/jobs"
     with small(folders):
         fills = story.script("fills.sh", FILLS.format(folder=story.dir))
         evil = story.submit(fills, "-N1", "-wn1", "--auto-resume=1", "-o/dev/null", user=USER)

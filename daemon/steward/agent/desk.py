@@ -226,6 +226,7 @@ class JobDesk:
             elastic=line.elastic,
             has_steps=line.step is not None,
             has_detached=line.detached,
+            has_script=line.is_script,
         )
         if self._opted.add(opted, sure=sure):
             self._news.add(opted, sure=sure)

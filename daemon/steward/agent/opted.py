@@ -52,13 +52,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """A user's claim on a job; `sure` if root or Slurm confirms that the job is this user's.
-
-    `boot` is the boot of this node in which the claim was made.
-    """
+    """A user's claim on a job; `sure` if root or Slurm confirms that the job is this user's."""
 
     opted: OptedIn
-    boot: str
     sure: bool = False
     out: Output = Output()
 
@@ -68,6 +64,7 @@ class _Claim:
         is_news = (
             (opted.has_steps and not self.opted.has_steps)
             or (opted.has_detached and not self.opted.has_detached)
+            or (opted.has_script and not self.opted.has_script)
             or opted.left not in ("", self.opted.left)
         )
         return same_sizes and not is_news and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
@@ -77,12 +74,12 @@ class OptedBook:
     """The claims on jobs, one of each user who claims a job, so that no user hides the owner's claim.
 
     Holds at most `MAX_OPTED` claims. The oldest claim of the user with the most claims goes first, so that no user can
-    push out another user's job. `boot` is the present boot of this node; empty if it is not known.
+    push out another user's job. Of another boot of this node than `boot` nothing is known any more.
     """
 
     def __init__(self, path: Path, boot: str = "") -> None:
         self._path, self._boot = path, boot
-        self._claims = {(one.opted.job, one.opted.uid): one for one in _read(path)}
+        self._claims = {(one.opted.job, one.opted.uid): one for one in _read(path, boot)}
         self._save = Debounced(self._write, SAVE_EVERY_S)
         self._bells: list[Callable[[], None]] = []
 
@@ -92,7 +89,7 @@ class OptedBook:
 
     def all(self) -> tuple[OptedIn, ...]:
         """Return every claim."""
-        return tuple(replace(one.opted, booted_since=one.boot not in ("", self._boot)) for one in self._claims.values())
+        return tuple(one.opted for one in self._claims.values())
 
     def claims_that_count(self) -> tuple[OptedIn, ...]:
         """Return one claim on each job: the owner's, or the first while the owner is not known."""
@@ -132,22 +129,21 @@ class OptedBook:
     def _add(self, opted: OptedIn, *, sure: bool) -> bool:
         key = (opted.job, opted.uid)
         known = self._claims.get(key)
-        if known is not None and known.boot == self._boot and known.holds(opted):
+        if known is not None and known.holds(opted):
             if sure:
                 self.confirm_owners({opted.job: opted.uid})
             return False
-        is_of_run = known is not None and known.opted.restart == opted.restart
-        of_run = known if known is not None and is_of_run else _Claim(opted=opted, boot=self._boot)
+        of_run = known if known is not None and known.opted.restart == opted.restart else _Claim(opted=opted)
         before = of_run.opted
         opted = replace(
             opted,
             elastic=opted.elastic or before.elastic,
             has_steps=opted.has_steps or before.has_steps,
             has_detached=opted.has_detached or before.has_detached,
+            has_script=opted.has_script or before.has_script,
             left=opted.left or before.left,
         )
-        is_sure = known is not None and known.sure
-        claims = {**self._claims, key: _Claim(opted=opted, boot=self._boot, sure=is_sure, out=of_run.out)}
+        claims = {**self._claims, key: _Claim(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
         self._set_claims(_settled(claims, {opted.job: opted.uid} if sure else {}))
         return True
 
@@ -195,7 +191,7 @@ class OptedBook:
 
     def _write(self) -> None:
         try:
-            write_json(self._path, [_record(one) for one in self._claims.values()])
+            write_json(self._path, [_record(one, self._boot) for one in self._claims.values()])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
 
@@ -224,22 +220,23 @@ def _oldest_of_crowd(claims: list[_Claim], more_than: int) -> _Claim | None:
     return next(one for one in claims if one.opted.uid == crowd[0][0])
 
 
-def _record(one: _Claim) -> dict[str, Any]:
-    told = {"boot": one.boot, "sure": one.sure, "out": one.out.path, "out_start": one.out.start}
+def _record(one: _Claim, boot: str) -> dict[str, Any]:
+    told = {"boot": boot, "sure": one.sure, "out": one.out.path, "out_start": one.out.start}
     return {**opted_record(one.opted), **told}
 
 
-def _read(path: Path) -> list[_Claim]:
+def _read(path: Path, boot: str) -> list[_Claim]:
     records = read_json(path)
     found = []
     for record in records if isinstance(records, list) else []:
+        if isinstance(record, dict) and record.get("boot") != boot:
+            continue
         try:
             opted = opted_of(record)
         except PortError as error:
             log.warning("opted job dropped from=%s why=%r", path, str(error))
         else:
-            boot, sure = str(record.get("boot", "")), record.get("sure") is True
-            found.append(_Claim(opted=opted, boot=boot, sure=sure, out=_output_of(record)))
+            found.append(_Claim(opted=opted, sure=record.get("sure") is True, out=_output_of(record)))
     return found
 
 

@@ -31,7 +31,7 @@ from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.head.waiting import Asks, Opted
 from steward.model.ask import Answer, OptedIn
-from steward.model.ids import AskId, JobId, NodeName
+from steward.model.ids import AskId, BootId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.text import printable
 from steward.model.witness import PeerWord
@@ -182,7 +182,7 @@ class Hearing:
             case "withdraw":
                 self._ring_if(self._asks.withdraw(AskId(text_field(frame, "id")), link))
             case "opted":
-                self.note_opted(link.node, opted_list(frame))
+                self.note_opted(link, opted_list(frame))
             case "progress":
                 jobs = progress_of(frame, link.node, self._clock.now())
                 self._ring_if(self._roster.take_progress(link.node, jobs))
@@ -244,24 +244,25 @@ class Hearing:
             self._roster.note_bundle(node, piece.name)
             self._ring()
 
-    def note_opted(self, node: NodeName, opted: tuple[OptedIn, ...]) -> None:
+    def note_opted(self, link: Link, opted: tuple[OptedIn, ...]) -> None:
         """Note an agent's reports on jobs that opted in, from a frame or at its connection."""
-        now, told_by = self._clock.now(), frozenset({node})
-        left = [f"{node}: {one.left}" if one.left else "" for one in opted]
-        news = [
-            self._opted.add(
-                replace(
-                    one,
-                    at=now,
-                    told_by=told_by,
-                    left=text,
-                    booted_since=False,
-                    gone_from=told_by if one.booted_since else frozenset(),
-                )
-            )
-            for one, text in zip(opted, left, strict=True)
-        ]
+        news = [self._opted.add(self._as_told(link, one)) for one in opted]
         self._ring_if(any(news))
+
+    def _as_told(self, link: Link, one: OptedIn) -> OptedIn:
+        """Return the report with who made it, in which boot, and when."""
+        who, began_in = link.incarnation, frozenset[tuple[NodeName, BootId]]()
+        if one.has_script and who is not None:
+            began_in = frozenset({(link.node, who.boot)})
+        left = f"{link.node}: {one.left}" if one.left else ""
+        return replace(
+            one,
+            at=self._clock.now(),
+            told_by=frozenset({link.node}),
+            left=left,
+            has_script=False,
+            began_in=began_in,
+        )
 
     def _ring_if(self, news: bool) -> None:
         """Wake the cycle if there is news."""

@@ -359,7 +359,7 @@ class Hub:
         if before is not None:
             before.close("its agent connected again")
         self._watch.begin(link, terms.interval_s)
-        self._hearing.note_opted(hello.node, hello.opted)
+        self._hearing.note_opted(link, hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
         self._ring()
 

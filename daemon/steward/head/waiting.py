@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from steward.model.ask import Ask, OptedIn
-from steward.model.ids import AskId, JobId, NodeName
+from steward.model.ids import AskId, BootId, JobId, NodeName
 from steward.ports import Stale
 
 L = TypeVar("L")
@@ -149,17 +149,14 @@ class Opted:
                 left = known.left if opted.left in known.left else f"{known.left}; {opted.left}".strip("; ")
                 if len(left) > MAX_TOLD_LEFT:
                     left = known.left
-                gone_from = (known.gone_from - opted.told_by) | (opted.gone_from & told_by)
                 now = replace(
                     known,
                     told_by=told_by,
                     has_steps=has_steps,
                     has_detached=has_detached,
                     left=left,
-                    gone_from=gone_from,
+                    began_in=_began_in(known, opted),
                 )
-                if now.gone_from != known.gone_from:
-                    now = replace(now, at=opted.at)
                 if now == known:
                     return any(dropped)
                 opted = now
@@ -192,7 +189,8 @@ class Opted:
         if known.told_by == {node}:
             self._remove(key)
         else:
-            self._put(key, replace(known, told_by=known.told_by - {node}, gone_from=known.gone_from - {node}))
+            began_in = frozenset(one for one in known.began_in if one[0] != node)
+            self._put(key, replace(known, told_by=known.told_by - {node}, began_in=began_in))
 
     def forget(self, known: Collection[JobId], now: float) -> None:
         """Drop reports on jobs that Slurm does not know, if they are old."""
@@ -223,6 +221,14 @@ def _drop(books: dict[K, dict[E, Any]], book: K, entry: E) -> None:
     del books[book][entry]
     if not books[book]:
         del books[book]
+
+
+def _began_in(known: OptedIn, more: OptedIn) -> frozenset[tuple[NodeName, BootId]]:
+    """Return where and in which boot the script began, from both reports; of a node the newer one counts."""
+    tellers = {node for node, _ in more.began_in}
+    both = more.began_in | {one for one in known.began_in if one[0] not in tellers}
+    # a job has one script: more are lies
+    return both if len(both) <= MAX_TOLD_BY else known.began_in
 
 
 def _only_reporter(opted: OptedIn) -> NodeName | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from steward.model.bounds import Count, First, Folded, Given, Job, Printable, Sparse, StepName, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
-from steward.model.ids import AskId, NodeName
+from steward.model.ids import AskId, BootId, NodeName
 from steward.model.job_report import LogSign
 from steward.model.resume_mode import Mode
 
@@ -68,8 +68,8 @@ class Answer(Enum):
 class OptedIn:
     """An agent's report that a job with the option runs on its node (from slurmstepd, as root).
 
-    Set by the head, empty if not known: `told_by` are the nodes that reported the job, `gone_from` those of them that
-    have booted since, `ran_on` the nodes of its run according to Slurm's own record.
+    Set by the head, empty if not known: `told_by` are the nodes that reported the job, `began_in` the node and boot in
+    which the script began, as that node reported, `ran_on` the nodes of its run according to Slurm's own record.
     """
 
     job: Job
@@ -85,8 +85,8 @@ class OptedIn:
     """Whether a step without a waiting srun (`srun --async`) ran there, whose failure no shim asks about."""
     left: Annotated[str, Printable(MAX_LEFT), Sparse()] = ""
     """The processes of an earlier run or attempt that were still there when this one began; empty: none known."""
-    booted_since: Annotated[bool, Sparse()] = False
-    """Whether the node has booted since: nothing of the run is there any more."""
+    has_script: Annotated[bool, Sparse()] = False
+    """Whether the job's script began on the node, in its present boot."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()
-    gone_from: Annotated[frozenset[NodeName], Given()] = frozenset()
+    began_in: Annotated[frozenset[tuple[NodeName, BootId]], Given()] = frozenset()
     ran_on: Annotated[frozenset[NodeName], Given()] = frozenset()

@@ -101,6 +101,8 @@ class NodeMemory:
     """When the node last came back from a planned absence."""
     lost_at: UnixTime | None = None
     """When the node was last found lost: its agent was gone, and a second source confirmed it."""
+    renewed_at: UnixTime | None = None
+    """When another boot of the node, or another machine, was last found behind its name."""
     shutdown_from: UnixTime | None = None
     """When its host began an orderly shutdown: the shutdown may have ended any job that ended on the node since."""
     reclaimed_from: UnixTime | None = None

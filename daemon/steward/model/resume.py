@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.access import PRIVATE
-from steward.model.ids import JobId, NodeName, UnixTime
+from steward.model.ids import BootId, JobId, NodeName, UnixTime
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 
@@ -253,6 +253,8 @@ class JobMemory:
     """Every node of the other parts of that run, for a heterogeneous job; this memory is the leader's."""
     started: UnixTime | None = None
     """When that run started."""
+    script_boot: BootId | None = None
+    """The boot of its batch host in which the script of that run began; None: not known."""
     size: RunSize | None = None
     """The allocation of that run; None: the run was not observed."""
     excised: frozenset[NodeName] = frozenset()

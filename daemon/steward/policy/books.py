@@ -190,6 +190,7 @@ _EMPTY = NodeMemory()
 _EXPIRING = (
     "back_at",
     "lost_at",
+    "renewed_at",
     "shutdown_from",
     "reclaimed_from",
     "silent_since",

@@ -162,14 +162,6 @@ class Overview:
             found[word.job].append(word)
         return dict(found)
 
-    @cached_property
-    def lost_at_boot(self) -> frozenset[JobId]:
-        """Return the jobs of which a node says that it has booted since it had a run of theirs."""
-        return self._ground.once(Overview._find_lost_at_boot, (self._seen.opted_in,), self)
-
-    def _find_lost_at_boot(self) -> frozenset[JobId]:
-        return frozenset(word.job for word in self._seen.opted_in if word.gone_from)
-
     def nodes_of(self, partitions: str) -> frozenset[NodeName]:
         """Return the nodes of these partitions, written as in a job: `a,b`."""
         if partitions not in self._of_partitions:

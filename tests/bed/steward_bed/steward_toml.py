@@ -8,6 +8,7 @@ from typing import TypeGuard
 from steward_bed import fake_gpus
 from steward_bed.bed import BedSpec, Overrides
 from steward_bed.layout import Layout
+from steward_bed.providers.local import RUN
 
 Table = Mapping[str, object]
 
@@ -108,13 +109,13 @@ def _agent(layout: Layout, head_port: int) -> Table:
     return {
         "head": f"127.0.0.1:{head_port}",
         "socket": str(layout.agent_socket),
-        "state_dir": str(node / "agent"),
+        "state_dir": str(node / RUN),
         "instance_id_file": str(node / "instance_id"),
         "boot_id_file": str(node / "boot_id"),
         "board_serial_file": str(node / "board_serial"),
         "site_checks_dir": str(node / "checks.d"),
         "kernel_log": str(node / "kernel.log"),
-        "job_dir": str(node / "jobs"),
+        "job_dir": str(node / RUN / "jobs"),
         "setup_dir": str(node / "setup"),
         "setup_log": str(node / "provisioning.log"),
         "config_dir": str(node / "config"),

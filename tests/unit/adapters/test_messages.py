@@ -211,7 +211,7 @@ def _messages() -> Iterator[tuple[str, Frame]]:
         "ask with more signs than are sent",
         ask_frame(replace(ASK, signs=signs, replay=False, script_gone=True)),
     )
-    yield "opted", opted_frame([OPTED, replace(OPTED, elastic="8:2", told_by=frozenset({N1}))])
+    yield "opted", opted_frame([OPTED, replace(OPTED, elastic="8:2", has_script=True, told_by=frozenset({N1}))])
     passed = [Finding(check=f"c{n}", outcome=Outcome.PASSED) for n in (2, 1)]
     skipped = Finding(check="s1", outcome=Outcome.SKIPPED, severity=Severity.FATAL)
     foreign = Finding(check="site.own", outcome=Outcome.UNKNOWN, text=FOREIGN, hardware=FOREIGN)

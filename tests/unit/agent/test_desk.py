@@ -168,7 +168,9 @@ def test_a_user_may_speak_of_his_own_job_only(scene: Scene) -> None:
 
 def test_root_may_speak_of_any_job(scene: Scene) -> None:
     run(lambda: _opt_in(scene))
-    assert scene.opted.claim_on(JobId(12)) == OptedIn(job=JobId(12), uid=1000, mode=MODE, restart=0, at=1000.0)
+    assert scene.opted.claim_on(JobId(12)) == OptedIn(
+        job=JobId(12), uid=1000, mode=MODE, restart=0, at=1000.0, has_script=True
+    )
 
 
 async def _opt_in(scene: Scene) -> None:

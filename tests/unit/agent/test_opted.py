@@ -37,25 +37,21 @@ def test_jobs_are_known_again_after_a_restart(path: Path) -> None:
     assert OptedBook(path).all() == (opted(7, at=5.0),)
 
 
-def test_a_run_that_began_before_the_present_boot_is_told_as_gone(path: Path) -> None:
-    before = OptedBook(path, "boot-1")
-    before.add(replace(opted(7), has_steps=True))
-    before.add(opted(8))
-    before.close()
-    assert [one.booted_since for one in before.all()] == [False, False]
-    assert [one.booted_since for one in OptedBook(path, "boot-1").all()] == [False, False]
-    book = OptedBook(path, "boot-2")
-    assert {one.job: one.booted_since for one in book.all()} == {7: True, 8: True}
-    assert book.add(opted(7)), "a step begins there after the boot: that is news"
-    assert not book.add(opted(7))
-    book.add(opted(9))
+def test_jobs_of_another_boot_are_not_known_where_the_folder_of_state_outlives_a_boot(path: Path) -> None:
+    book = OptedBook(path, "boot-1")
+    book.add(opted(7))
     book.close()
-    assert {one.job: one.booted_since for one in OptedBook(path, "boot-2").all()} == {7: False, 8: True, 9: False}
+    assert jobs(OptedBook(path, "boot-1")) == [7]
+    assert jobs(OptedBook(path, "boot-2")) == []
 
 
-def test_of_a_record_without_its_boot_nothing_is_told(path: Path) -> None:
-    OptedBook(path).add(opted(7))
-    assert [one.booted_since for one in OptedBook(path, "boot-2").all()] == [False]
+def test_that_the_script_began_here_is_news_and_stays_known_for_the_run(path: Path) -> None:
+    book, script, step = OptedBook(path), replace(opted(7), has_script=True), replace(opted(7), has_steps=True)
+    assert [book.add(one) for one in (step, script, script, step)] == [True, True, False, False]
+    book.close()
+    assert OptedBook(path).all() == (replace(step, has_script=True),)
+    book.add(replace(opted(7), restart=1))
+    assert not book.all()[0].has_script
 
 
 def test_what_a_script_said_of_sizes_stays_whatever_its_steps_say(path: Path) -> None:

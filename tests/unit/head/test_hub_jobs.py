@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.adapters.wire.job_messages import ask_frame, exits_frame, facts_of, facts_wanted_frame
 from steward.adapters.wire.messages import opted_frame
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
-from steward.model.ids import AskId, JobId, NodeName
+from steward.model.ids import AskId, BootId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from tests.fakes.hub_bench import a_hub, hello
@@ -149,20 +149,25 @@ def test_every_agent_is_told_the_sites_defaults_when_it_connects() -> None:
     asyncio.run(story())
 
 
-def test_which_runs_began_before_its_present_boot_is_known_from_an_agent_until_it_says_otherwise() -> None:
-    def told(job: int, *, booted_since: bool = False) -> OptedIn:
-        return OptedIn(job=JobId(job), uid=1000, mode=AN_ASK.mode, restart=0, at=1.0, booted_since=booted_since)
+def test_in_which_boot_a_script_began_is_known_from_its_node_whatever_it_says_in_its_next_boot() -> None:
+    def told(*, script: bool) -> OptedIn:
+        return OptedIn(job=JobId(7), uid=1000, mode=AN_ASK.mode, restart=0, at=1.0, has_script=script)
 
     async def story() -> None:
         async with a_hub() as bench:
-            channel, _ = await bench.connect(replace(hello(), opted=(told(7, booted_since=True), told(8))))
+            await bench.connect(replace(hello(), opted=(told(script=True),)))
             await bench.until_connected()
-            here = frozenset({NodeName("n1")})
-            assert {one.job: one.gone_from for one in bench.hub.opted_in()} == {7: here, 8: frozenset()}
-            assert not any(one.booted_since for one in bench.hub.opted_in())
-            rings = bench.rings
-            await channel.send(opted_frame((told(7),)))
-            await comes_true("the cycle is woken", lambda: bench.rings > rings)
-            assert {one.gone_from for one in bench.hub.opted_in()} == {frozenset()}
+            began_in = frozenset({(NodeName("n1"), hello().incarnation.boot)})
+            assert [one.began_in for one in bench.hub.opted_in()] == [began_in]
+            booted = replace(hello(), incarnation=replace(hello().incarnation, boot=BootId("boot-2")))
+            channel, _ = await bench.connect(booted)
+            await comes_true("it is back", lambda: bench.view().incarnation == booted.incarnation)
+            assert [one.began_in for one in bench.hub.opted_in()] == [began_in]
+            await channel.send(opted_frame((replace(told(script=False), has_steps=True),)))
+            await comes_true("a step is told", lambda: bench.hub.opted_in()[0].has_steps)
+            assert [one.began_in for one in bench.hub.opted_in()] == [began_in]
+            await channel.send(opted_frame((told(script=True),)))
+            await comes_true("its script is told", lambda: bench.hub.opted_in()[0].began_in != began_in)
+            assert [one.began_in for one in bench.hub.opted_in()] == [{(NodeName("n1"), BootId("boot-2"))}]
 
     asyncio.run(story())

@@ -16,7 +16,7 @@ from steward.head.waiting import (
     Opted,
 )
 from steward.model.ask import Ask, AskKind, OptedIn
-from steward.model.ids import AskId, JobId, NodeName
+from steward.model.ids import AskId, BootId, JobId, NodeName
 from steward.model.job_report import Lean, LogSign
 from steward.model.resume_mode import ResumeMode
 
@@ -152,18 +152,37 @@ def test_that_a_step_runs_is_known_from_whichever_node_tells_it() -> None:
     assert [one.has_detached for one in opted.all()] == [True]
 
 
-def test_a_node_that_has_booted_since_is_known_until_it_tells_of_the_job_anew() -> None:
-    opted, both = Opted(), frozenset({NodeName("n1"), NodeName("n2")})
-    opted.add(told("n1"))
-    opted.add(told("n2"))
-    booted = replace(told("n2", gone_from=frozenset({NodeName("n2")})), at=9.0)
-    assert opted.add(booted)
-    assert not opted.add(replace(booted, at=10.0))
-    assert not opted.add(told("n1"))
+def began(node: str, boot: str) -> frozenset[tuple[NodeName, BootId]]:
+    return frozenset({(NodeName(node), BootId(boot))})
+
+
+def test_where_and_in_which_boot_a_script_began_is_known_however_many_nodes_tell_of_its_job() -> None:
+    opted = Opted()
+    for number in range(MAX_TOLD_BY):
+        opted.add(told(f"n{number}"))
+    assert opted.add(told("n9", began_in=began("n9", "boot-1")))
+    assert not opted.add(told("n9", began_in=began("n9", "boot-1")))
+    assert not opted.add(told("n9"))
+    assert [one.began_in for one in opted.all()] == [began("n9", "boot-1")]
+    assert opted.add(told("n9", began_in=began("n9", "boot-2")))
+    assert [one.began_in for one in opted.all()] == [began("n9", "boot-2")]
+
+
+def test_lies_on_where_a_script_began_are_known_but_not_without_end_and_hide_no_word_that_was_there() -> None:
+    opted = Opted()
+    for number in range(MAX_TOLD_BY + 2):
+        opted.add(told(f"n{number}", began_in=began(f"n{number}", "boot-1")))
     (known,) = opted.all()
-    assert (known.told_by, known.gone_from, known.at) == (both, frozenset({NodeName("n2")}), 9.0)
-    assert opted.add(told("n2"))
-    assert [one.gone_from for one in opted.all()] == [frozenset()]
+    assert len(known.began_in) == MAX_TOLD_BY
+    assert began("n0", "boot-1") < known.began_in
+
+
+def test_with_a_nodes_word_on_a_run_goes_where_its_script_began() -> None:
+    opted = Opted()
+    for node in ("n1", "n2"):
+        opted.add(told(node, began_in=began(node, "boot-1")))
+    opted.add(told("n2", restart=1))
+    assert [one.began_in for one in opted.all()] == [began("n1", "boot-1"), frozenset()]
 
 
 def test_what_earlier_attempts_left_is_known_from_each_node_that_tells_it() -> None:

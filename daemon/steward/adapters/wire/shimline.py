@@ -48,6 +48,11 @@ class OptedLine:
     """Whether the step's srun did not wait for it (`--async`); the step's number is then unknown."""
 
     @property
+    def is_script(self) -> bool:
+        """Return whether the script starts, and not a step."""
+        return self.step is None and not self.detached
+
+    @property
     def has_past(self) -> bool:
         """Whether the job ran before, so that its shim waits longer for an answer."""
         return self.restart > 0 or self.attempt > 1

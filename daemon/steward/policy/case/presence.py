@@ -17,7 +17,10 @@ _LONGEST_NAMES = 200
 
 
 def remember_agents(draft: Draft) -> None:
-    """Remember the incarnation behind each node, so that a head that starts later knows which agents are missing."""
+    """Remember the incarnation behind each node, and when it last changed.
+
+    A head that starts later then knows which agents are missing, and which nodes have booted meanwhile.
+    """
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, agents.facts_stamp, draft.agents.unchanged)
     if draft.ground.is_done(remember_agents, of):
@@ -26,6 +29,8 @@ def remember_agents(draft: Draft) -> None:
         (name, who) for name, who in agents.facts.items() if name in draft.seen.nodes and draft.agents.get(name) != who
     ]
     for name, who in new:
+        if name in draft.agents:
+            draft.nodes.note(name, renewed_at=draft.now)
         draft.agents[name] = who
     _tell_twins({who.instance for _, who in new}, draft)
     draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])

@@ -10,7 +10,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory, TakenOut
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, EVIDENCE_BEFORE_S
-from steward.policy.facts.booted import BOOTED, booted_since
+from steward.policy.facts.booted import BOOTED, slurmd_begun_since
 from steward.policy.facts.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
 from steward.policy.facts.verdict import Standing, is_awaited, mode_of, slurm_misses, standing
 from steward.policy.job.exclude import told_again_until
@@ -77,7 +77,7 @@ def _earliest(reach: Reach, failed_at: float, draft: Draft) -> float:
 def _against(node: NodeName, reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
     """Return the evidence against one node."""
     in_slurm = _in_slurm(node, failed_at, draft)
-    lost = _lost(node, failed_at, draft) or _was_lost(node, reach, draft) or _booted(node, mem, draft)
+    lost = _lost(node, failed_at, draft) or _was_lost(node, reach, draft) or _booted(node, reach, mem, draft)
     cases, findings = _cases(node, reach, draft), _findings(node, draft)
     if _was_shut_down_later(node, failed_at, draft) or _outlived_failure(node, failed_at, draft):
         lost, in_slurm, cases = [], [], [case for case in cases if case.trigger is not Trigger.LOST]
@@ -144,11 +144,12 @@ def _was_lost(node: NodeName, reach: Reach, draft: Draft) -> list[Evidence]:
     return [Evidence(node=node, text=text, at=at, blames=False)]
 
 
-def _booted(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+def _booted(node: NodeName, reach: Reach, mem: JobMemory, draft: Draft) -> list[Evidence]:
     """Return the evidence that the node has booted during this run, unseen; it blames no node."""
-    job = draft.seen.jobs.get(mem.id)
-    at = booted_since(job, mem, draft).get(node) if job is not None else None
-    if at is None:
+    renewed_at = draft.nodes.of(node).renewed_at
+    # an agent may come long after a boot, and the run may have begun in it
+    at = slurmd_begun_since(mem.started, node, draft)
+    if renewed_at is None or at is None or (reach.began is not None and renewed_at < reach.began):
         return []
     return [Evidence(node=node, text=f"{node}: {BOOTED}", at=at, blames=False)]
 

@@ -17,7 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.booted import BOOTED, booted_since
+from steward.policy.facts.booted import BOOTED, has_lost_script, script_boot
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
@@ -181,6 +181,7 @@ def _allow_requeue(job: Job, draft: Draft) -> None:
 def _follow_running(job: Job, draft: Draft) -> None:
     """Follow a job that runs."""
     _note_run(job, draft)
+    _note_script(job, draft)
     put_back_again(job, draft)
     requeue_out_of_turn(job, draft)
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
@@ -196,7 +197,7 @@ def _why_without_script(job: Job, host: NodeName, draft: Draft) -> str:
     # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
     if host not in job.nodes:
         return "its script ran there, and Slurm took it out of the job"
-    return BOOTED if host in booted_since(job, draft.jobs[job.id], draft) else ""
+    return BOOTED if has_lost_script(job, draft.jobs[job.id], draft) else ""
 
 
 def _note_run(job: Job, draft: Draft) -> None:
@@ -220,10 +221,19 @@ def _note_run(job: Job, draft: Draft) -> None:
     followed = replace(followed, taken_out=_taken_out(nodes - job.nodes, mem.taken_out if same_run else (), draft))
     followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
     followed = replace(followed, size=size_of(job, mem.size if same_run else None))
+    followed = followed if same_run else replace(followed, script_boot=None)
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
     if is_out_of_turn:
         end_turn(job, draft)
+
+
+def _note_script(job: Job, draft: Draft) -> None:
+    """Remember in which boot of its batch host the script of the present run began."""
+    mem = draft.jobs[job.id]
+    boot = script_boot(job, mem, draft)
+    if boot is not None and boot != mem.script_boot:
+        draft.jobs[job.id] = replace(mem, script_boot=boot)
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:

@@ -100,6 +100,8 @@ INSTANCES = "instances"
 FAULTS = "faults"
 GPU_FAULTS = "gpus"
 """The file in a node's directory with the faults of its simulated GPUs. A boot clears them."""
+RUN = "run"
+"""The folder in a node's directory for what lasts until the next boot, as /run does."""
 
 
 def make(table: Mapping[str, Any]) -> ProviderPort:
@@ -198,6 +200,7 @@ class LocalProvider:
         (home / "boot_id").write_text(f"{uuid.uuid4()}\n")
         (home / "kernel.log").write_text("")
         (home / GPU_FAULTS).unlink(missing_ok=True)
+        shutil.rmtree(home / RUN, ignore_errors=True)
         state = self._records.state_file(record)
         (home / "image").write_text(f"{record.image}\n")
         power_on(record.node, self._programs(record.node, record.role), cwd=home, state=state, cause=cause)

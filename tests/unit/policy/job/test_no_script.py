@@ -1,15 +1,16 @@
 """A job that Slurm runs on without its script is requeued."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from steward.model.action import RequeueJob
 from steward.model.ask import AskKind
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId
 from steward.model.job import JobState
 from steward.model.resume import Decision
-from tests.builders.picture import T0, Picture, a_cluster, names
+from tests.builders.picture import T0, USER, Picture, a_cluster, names
 from tests.builders.requeued import J
 
 
@@ -37,18 +38,21 @@ def test_a_job_without_its_script_that_used_up_its_resumes_is_told_to_people() -
 
 # A node that was dead and is back while no head looked, and that Slurm did not miss.
 
-
-def booted(host: str = "n1", *, by: str = "n1", slurmd: float = 650.0, **job: Any) -> Picture:
-    """`by` has booted since the run began there, 700 s ago; `slurmd`: when its slurmd began, in seconds after the
-    run."""
-    running = a_cluster().job(batch_host=host, **job).opted_in(by=("n1", "n2")).then(100.0)
-    began = running.seen.jobs[J].started or T0
-    return running.see(opted_in=()).opted_in(by=("n1", "n2"), gone=(by,)).node(by, slurmd_started=began + slurmd)
+BEGAN = ("n1", "boot-1")
+"""The batch host, and the boot in which the script of the job began."""
 
 
-def test_a_node_that_boots_in_the_second_in_which_the_run_began_has_lost_it_too() -> None:
-    """Slurm tells whole seconds."""
-    assert len(requeues(booted(slurmd=0.0))) == 1
+def running(on: tuple[str, ...] = ("n1", "n2", "n3"), **word: Any) -> Picture:
+    """The job has begun 600 s ago, as its nodes tell; nothing but the head's memory is left of that."""
+    picture = a_cluster().job(on=on, **word.pop("job", {})).opted_in(**{"by": ("n2",), "script": BEGAN, **word})
+    return picture.then(0.1).then(100.0).see(opted_in=())
+
+
+def boots(picture: Picture, name: str = "n1", **agent: Any) -> Picture:
+    """The node has booted; its agent has told what it knows, which is nothing of the job."""
+    booted = Incarnation(instance=InstanceId(f"i-{name}"), boot=BootId("boot-2"))
+    told = {"incarnation": booted, "reported_at": picture.now, **agent}
+    return picture.node(name, slurmd_started=picture.now - 30.0).agent(name, **told).then(0.1)
 
 
 def requeues(picture: Picture) -> list[RequeueJob]:
@@ -56,41 +60,126 @@ def requeues(picture: Picture) -> list[RequeueJob]:
 
 
 def test_a_job_whose_batch_host_has_booted_under_it_is_requeued_once_and_the_node_is_not_blamed() -> None:
-    (requeue,) = requeues(booted())
+    picture = running()
+    assert requeues(picture) == []
+    booted = Incarnation(instance=InstanceId("i-n1"), boot=BootId("boot-2"))
+    back = picture.node("n1", slurmd_started=picture.now - 30.0).agent("n1", incarnation=booted)
+    (requeue,) = requeues(back)
     assert (requeue.why.rule, requeue.exclude) == ("resume.no_script", frozenset())
     assert requeue.why.evidence == ("Slurm runs it without its script", "n1: it has booted since the run began there")
-    assert requeues(booted().then(0.1)) == []
-    again = booted().then(0.1).requeued().then(1.0)
+    assert requeues(back.then(0.1)) == []
+    again = back.then(0.1).requeued().then(1.0)
     (mem,) = again.plan().memory.jobs.values()
     assert (mem.resumes, mem.excluded) == (1, frozenset())
+
+
+def lost(picture: Picture) -> bool:
+    """Whether the job was requeued in the last plan or will be in the next."""
+    (mem,) = picture.memory.jobs.values()
+    return bool(mem.attempts) or bool(requeues(picture))
+
+
+def test_it_is_known_by_a_head_that_came_after_all_that_by_its_store_alone() -> None:
+    assert lost(boots(running().see(agents_since=T0 + 90.0)))
+
+
+def test_a_node_that_boots_in_the_second_in_which_the_run_began_has_lost_it_too() -> None:
+    """Slurm tells whole seconds."""
+    picture = running()
+    began = picture.seen.jobs[J].started
+    assert lost(boots(picture).node("n1", slurmd_started=began))
 
 
 @pytest.mark.parametrize(
     "picture",
     [
-        booted(by="n2"),  # its script lives on n1
-        booted(slurmd=-5.0),  # another job's number: the agent was away when this one began
-        booted(state=JobState.SUSPENDED, restarts=1),  # it speaks of the run before
-        booted(is_batch=False),
-        booted().see(opted_in=()).opted_in(by=("n1", "n2")),
+        running(),
+        boots(running(), "n2"),
+        boots(running(script=None)),
+        boots(running(script=("n2", "boot-1"))),
+        boots(running(uid=USER + 1)),
+        boots(running(restart=1)),
+        boots(running(job={"is_batch": False})),
+        boots(running(), reported_at=0.0),
+        boots(running(), connected=False, lost_at=T0),
+        boots(running().node("n1", slurmd_started=T0 - 20_000)).node("n1", slurmd_started=T0 - 20_000),
     ],
-    ids=["another node", "another job", "another run", "no script", "it told of the job anew"],
+    ids=[
+        "no node has booted",
+        "another node has",
+        "where its script began was never told",
+        "not its host told it",
+        "another user's claim",
+        "a word on another run",
+        "no script",
+        "its agent has not told all yet",
+        "its agent is away",
+        "slurmd is older than the run",
+    ],
 )
-def test_no_other_job_is_touched(picture: Picture) -> None:
-    assert requeues(picture) == []
+def test_a_job_whose_script_may_live_goes_on(picture: Picture) -> None:
+    assert not [a for a in (*picture.plan().actions, *picture.then(0.1).plan().actions) if isinstance(a, RequeueJob)]
 
 
-def test_another_users_claim_on_the_job_moves_nothing() -> None:
-    picture = booted()
-    words = tuple(replace(word, uid=word.uid + 1) if word.gone_from else word for word in picture.seen.opted_in)
-    assert requeues(picture.see(opted_in=words)) == []
+def test_a_run_that_began_in_the_present_boot_goes_on_however_often_the_head_and_its_agent_come_back() -> None:
+    """Slurm begins a batch job again on its node if slurmd was gone before it said that it has it."""
+    picture = running()
+    booted = Incarnation(instance=InstanceId("i-n1"), boot=BootId("boot-2"))
+    back = picture.node("n1", slurmd_started=picture.now - 30.0).agent("n1", incarnation=booted)
+    told = back.opted_in(script=("n1", "boot-2")).then(0.1)
+    assert told.memory.jobs[J].script_boot == "boot-2"
+    away = told.see(opted_in=()).agent("n1", connected=False, lost_at=told.now, leaves=True).then(1.0)
+    assert not lost(away.heard("n1").then(5.0))
+
+
+def test_a_word_that_a_head_keeps_of_an_earlier_boot_is_not_taken_for_the_present_one() -> None:
+    """A job of this number ran there before the boot, and the agent was away when this one began after it."""
+    booted = Incarnation(instance=InstanceId("i-n1"), boot=BootId("boot-2"))
+    kept = a_cluster().job().opted_in(by=("n2",), script=BEGAN).agent("n1", incarnation=booted)
+    picture = kept.then(0.1).then(1.0)
+    assert picture.memory.jobs[J].script_boot is None
+    assert not lost(picture.node("n1", slurmd_started=picture.now).then(1.0))
+
+
+def test_the_next_run_begins_with_nothing_known() -> None:
+    """Its script begins on the booted node, and the agent is away then."""
+    picture = boots(running()).requeued().then(1.0)
+    again = picture.job(restarts=1, started=picture.now).then(1.0)
+    mem = again.memory.jobs[J]
+    assert (mem.restarts, mem.script_boot) == (1, None)
+    assert requeues(again.node("n1", slurmd_started=again.now).then(5.0)) == []
+
+
+def test_that_slurm_shows_the_host_of_another_run_says_nothing_of_this_one() -> None:
+    """Requeued by Slurm and begun again between two looks: the memory is of the run before."""
+    picture = running().change_job(restarts=1, started=T0 + 90.0)
+    assert [one.job for one in requeues(boots(picture))] == []
+
+
+def test_a_suspended_job_has_lost_its_script_too() -> None:
+    assert lost(boots(running().change_job(state=JobState.SUSPENDED)))
 
 
 def test_a_step_that_lost_a_node_so_is_run_again_on_the_nodes_evidence() -> None:
     """Its srun is held until the head is back."""
-    asked = booted(by="n2").ask(AskKind.STEP, nodes="n[1-3]", status=256)
+    asked = boots(running(), "n2").ask(AskKind.STEP, nodes="n[1-3]", status=256)
     told = asked.then(0.1).checked("n1", "n2", "n3").then(0.1)
     (attempt,) = told.plan().memory.jobs[J].attempts
     assert (attempt.decision, attempt.culprits) == (Decision.RETRY, frozenset())
     assert "n2: it has booted since the run began there" in attempt.why.evidence
     assert names("n2") <= told.seen.jobs[J].nodes
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        boots(running(), "n4"),
+        boots(running(), "n2").node("n2", slurmd_started=T0 - 20_000),
+        running().node("n2", slurmd_started=T0 + 50.0),
+        boots(a_cluster(), "n2").after(1000.0).job().opted_in(by=("n1",)).node("n2", slurmd_started=T0 + 900.0),
+    ],
+    ids=["not a node of it", "slurmd is older than the run", "slurmd was restarted alone", "before the run began"],
+)
+def test_a_step_that_failed_by_itself_has_no_such_evidence(picture: Picture) -> None:
+    asked = picture.ask(AskKind.STEP, nodes="n[1-3]", status=256).then(0.1).checked("n1", "n2", "n3").then(20.0)
+    assert not [text for mem in asked.plan().memory.jobs[J].attempts for text in mem.why.evidence if "booted" in text]

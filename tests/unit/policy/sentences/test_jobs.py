@@ -14,8 +14,8 @@ import pytest
 from steward.model.ask import AskKind
 from steward.model.case import CaseStep
 from steward.model.fit import MISSING, UNKNOWN
-from steward.model.health import Severity
-from steward.model.ids import JobId
+from steward.model.health import Incarnation, Severity
+from steward.model.ids import BootId, InstanceId, JobId
 from steward.model.job import JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign
 from steward.model.job_sight import Doing
@@ -610,8 +610,9 @@ def checked(picture: Picture) -> Picture:
 
 def booted_under_it(name: str, host: str = "n2") -> Picture:
     """A node of the run was dead and is back, which no head saw."""
-    picture = a_run(batch_host=n(host))
-    return picture.opted_in(gone=(name,)).node(name, slurmd_started=picture.now)
+    picture = a_run(batch_host=n(host)).opted_in(script=(host, "boot-1")).then(0.1)
+    booted = Incarnation(instance=InstanceId(f"i-{name}"), boot=BootId("boot-2"))
+    return picture.node(name, slurmd_started=picture.now).agent(name, incarnation=booted)
 
 
 def lost_gres(resumes: int) -> Picture:
