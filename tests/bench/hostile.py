@@ -1,7 +1,8 @@
-"""One hostile user beside many faults: `python -m tests.bench.hostile [--minutes N] [--faults N] [--json FILE]`.
+"""Hostile users beside many faults: `python -m tests.bench.hostile [--users 2] [--minutes N] [--faults N]`.
 
-A few nodes are killed in quiet, then as many as asked for while an ordinary user does all of `hostile_acts.py`. Told:
-how long a job's tasks take to run again, quiet and beside the user; the jobs of others that were lost and the nodes
+A few nodes are killed in quiet, then as many as asked for while an ordinary user, or two beside each other, do all of
+`hostile_acts.py`. Told: how long a job's tasks take to run again, quiet and beside them; the jobs of another ordinary
+user that were lost and the nodes
 that were taken out without a fault, of which there must be none; and what the head, its store and the agents hold,
 which must stay within what docs/security.md says.
 """
@@ -32,7 +33,10 @@ from tests.bench.summary import percentile
 from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story, task_script
 
-USER = "nobody"
+USERS = ("nobody", "man")
+"""The hostile ones ..."""
+OTHER = "games"
+"""... and whose jobs nothing may happen to."""
 NODES = 7
 _CALM = f"n{NODES}"
 """The node of the jobs that nothing may happen to; the user's worst is meant for it."""
@@ -87,6 +91,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--quiet-faults", type=int, default=3)
+    parser.add_argument("--users", type=int, default=1, choices=range(1, len(USERS) + 1), help="hostile at once")
     parser.add_argument("--settle-s", type=float, default=60.0, help="how long nothing happens at the end")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
@@ -119,7 +124,7 @@ def summary(found: Found) -> str:
         return "no figures"
     quiet, beside = ((percentile(took, 50), max(took)) for took in (found.quiet_s, found.beside_s))
     text = f"kill to tasks: quiet {quiet[0]:.2f} s median, {quiet[1]:.2f} s longest of {len(found.quiet_s)}; beside the"
-    text += f" user {beside[0]:.2f} s, {beside[1]:.2f} s of {len(found.beside_s)}: {_slower(found):.2f} times; "
+    text += f" users {beside[0]:.2f} s, {beside[1]:.2f} s of {len(found.beside_s)}: {_slower(found):.2f} times; "
     for what, most in (("head_mib", MOST_HEAD_MIB), ("agent_mib", MOST_AGENT_MIB), ("store_mib", MOST_STORE_MIB)):
         text += f"{what} {max((getattr(one, what) for one in found.held), default=0.0):.0f} of {most:.0f}; "
     return text + ("unharmed" if is_unharmed(found) else "NOT unharmed")
@@ -128,22 +133,25 @@ def summary(found: Found) -> str:
 def soak(bed: Bed, found: Found, asked: argparse.Namespace) -> None:
     began, seconds = time.time(), asked.minutes * 60.0
     calm = Story(bed, Path(tempfile.mkdtemp(prefix="calm-", dir=bed.shared)))
-    wait = calm.script("wait.sh", "srun sleep 36000\n")
-    jobs = [calm.submit(wait, *options, f"-w{_CALM}", "-n1") for options in ((), ("--auto-resume=1",))]
+    calm.dir.chmod(0o755)
+    wait, quietly = calm.script("wait.sh", "srun sleep 36000\n"), (f"-w{_CALM}", "-n1", "-o/dev/null")
+    jobs = [calm.submit(wait, *options, *quietly, user=OTHER) for options in ((), ("--auto-resume=1",))]
     for job in jobs:
         calm.wait_state(job, "RUNNING")
     for _ in range(asked.quiet_faults):
         one_fault(bed, found, found.quiet_s)
-    with ThreadPoolExecutor(1) as beside:
+    users = USERS[: asked.users]
+    with ThreadPoolExecutor(len(users)) as beside:
         argv = ["nice", "-n", "10", *program(bed, calm, seconds, jobs[1])]
-        evil = beside.submit(bed.run, argv, user=USER, timeout_s=seconds + 300.0)
+        evil = [beside.submit(bed.run, argv, user=user, timeout_s=seconds + 300.0) for user in users]
         started = time.time()
         for number in range(asked.faults):
             time.sleep(max(0.0, started + number * seconds / asked.faults + 5.0 - time.time()))
             one_fault(bed, found, found.beside_s)
             looked(found, "what the head holds", lambda: note(bed, found))
             say(f"{number + 1}: {found.beside_s[-1:]} {found.held[-1:]}")
-        looked(found, "the user's program", lambda: said_done(evil.result().text))
+        for one in evil:
+            looked(found, "a user's program", lambda one=one: said_done(one.result().text))  # type: ignore[misc]
     time.sleep(asked.settle_s)
     looked(found, "what the head holds", lambda: note(bed, found))
     for job in jobs:
@@ -221,7 +229,6 @@ def open_cases(story: Story, node: str) -> list[str]:
 def program(bed: Bed, story: Story, seconds: float, other: int) -> list[str]:
     """A copy that the user can read."""
     path, layout = story.dir / "hostile_acts.py", Layout(root=bed.spec.dir)
-    story.dir.chmod(0o755)
     shutil.copy(Path(hostile_acts.__file__), path)
     path.chmod(0o755)
     ports = load(layout)

@@ -13,6 +13,7 @@ from steward.adapters.wire.order_messages import LogChunk
 from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
 from steward.head.origin import Origins
+from steward.head.passed import PassedRequests
 from steward.head.watch import Examine
 from steward.model.events import Event
 from steward.model.health import Incarnation
@@ -57,6 +58,7 @@ class HubBench:
     addresses: AddressRule = AddressRule.AUTO
     examine: Examine | None = None
     leadership: Callable[[], Leadership] = lambda: ALONE
+    passed: PassedRequests | None = None
 
     async def listen(self, heartbeat_s: float) -> None:
         self.hub = Hub(
@@ -74,6 +76,7 @@ class HubBench:
             examine=self.examine,
             handshake_s=FACT_S,
             leadership=self.leadership,
+            passed=self.passed,
         )
         self.port = await self.hub.start(socket.create_server(("127.0.0.1", 0)))
 

@@ -39,6 +39,8 @@ COMPUTES = Act(cores=1.0)
 STOPPED = Act(state="T")
 BLOCKED = Act(state="D")
 DEBUGGED = Act(state="t")
+STARVES = Act(state="R", cores=0.01)
+"""It wants to compute, and others have the node's processors."""
 DEAD = Act(is_there=False)
 
 

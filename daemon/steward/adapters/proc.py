@@ -1,9 +1,16 @@
-"""Processes of this machine as /proc shows them, named so that a reused pid is never taken for the process before."""
+"""Processes of this machine as /proc shows them, named so that a reused pid is never taken for the process before.
 
+The kernel gives no answer about a process that hangs inside execve(), for example because a file that it has to close
+there is on a file system that does not answer. Such a reading holds up one thread, and no other look at processes.
+"""
+
+import contextlib
 import ctypes
 import os
 import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +18,11 @@ from pathlib import Path
 _PROC = Path("/proc")
 _UID = re.compile(rb"^Uid:\s+([0-9]+)", re.MULTILINE)
 _TICKS = os.sysconf("SC_CLK_TCK")
-_MAX_STAT = 4096
+MAX_STAT = 4096
+HANGS_S = 5.0
+"""A reading that takes this long hangs: less than any of our looks may take."""
+PLACES = 4
+"""How many threads a look at all users' processes may hold: one hangs for each user with such a process."""
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
@@ -54,10 +65,62 @@ class Seen:
         return self.state in "Tt"
 
 
+class PassedOver(OSError):
+    """Nothing is read of a process of which a reading hangs in another thread, nor of its user's other processes."""
+
+
+class ProcessFiles:
+    """The files of all processes, for several threads, of which each may hang."""
+
+    def __init__(self, root: str = "/proc", hangs_s: float = HANGS_S) -> None:
+        self._root, self._hangs_s = root, hangs_s
+        self._reading: dict[int, tuple[int, float]] = {}
+        """The processes of which a file is being read: by which thread, and since when (monotonic s)."""
+
+    def read(self, pid: int, name: str, most: int) -> bytes:
+        """Return the beginning of a file of the process, which the kernel gives in one read.
+
+        Raises OSError: PassedOver if it would hang, TimeoutError if it has hung.
+        """
+        began = time.monotonic()
+        if self._hangs(pid, began):
+            raise PassedOver(f"process {pid} or another one of its user hangs")
+        mine = (threading.get_ident(), began)
+        self._reading.setdefault(pid, mine)  # of two readings at once the first one counts
+        try:
+            found = _read(f"{self._root}/{pid}/{name}", most)
+        finally:
+            if self._reading.get(pid) is mine:
+                del self._reading[pid]
+        if time.monotonic() - began > self._hangs_s:  # other looks went on meanwhile: the one that waited must not
+            raise TimeoutError(f"process {pid} hung")
+        return found
+
+    def owner(self, pid: int) -> int:
+        """Return the process's real uid, or -1 if it is gone."""
+        try:
+            # The owner of the folder in /proc is no proof: for a process that cannot be traced it is root.
+            found = _UID.search(Path(self._root, str(pid), "status").read_bytes())
+        except OSError:
+            return -1
+        return int(found[1]) if found else -1
+
+    def _hangs(self, pid: int, now: float) -> bool:
+        """Return whether a reading of the process, or of another one of the same user, hangs."""
+        hanging = [other for other, (_, since) in list(self._reading.items()) if now - since > self._hangs_s]
+        # `status` is answered all the same. Root's are not passed over together: Slurm's own are among them.
+        return bool(hanging) and (pid in hanging or self.owner(pid) in {self.owner(other) for other in hanging} - {0})
+
+
+_FILES = ProcessFiles()
+read = _FILES.read
+real_uid = _FILES.owner
+
+
 def look(pid: int) -> Seen | None:
-    """Return the process that has this pid now, or None if there is none."""
+    """Return the process that has this pid now, or None if there is none. Raises OSError as `read` does."""
     try:
-        stat = _read(f"/proc/{pid}/stat")
+        stat = read(pid, "stat", MAX_STAT).decode("ascii", "replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The command is in parentheses and may hold anything, even a `)`; the text after the last one is plain.
@@ -70,23 +133,13 @@ def look(pid: int) -> Seen | None:
     )
 
 
-def _read(path: str) -> str:
-    """Return the file, which the kernel gives in one read; without Python's file objects this costs a third."""
+def _read(path: str, most: int) -> bytes:
+    """Return the beginning of a file; without Python's file objects this costs a third."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(descriptor, _MAX_STAT).decode("ascii", "replace")
+        return os.read(descriptor, most)
     finally:
         os.close(descriptor)
-
-
-def real_uid(pid: int) -> int:
-    """Return the process's real uid, or -1 if it is gone."""
-    try:
-        # The owner of the folder in /proc is no proof: for a process that cannot be traced it is root.
-        found = _UID.search((_PROC / str(pid) / "status").read_bytes())
-    except OSError:
-        return -1
-    return int(found[1]) if found else -1
 
 
 def is_alive(process: ProcessKey) -> bool:
@@ -96,10 +149,11 @@ def is_alive(process: ProcessKey) -> bool:
 
 
 def all_processes() -> Iterator[Seen]:
-    """Yield all processes; those that end during the look are left out."""
+    """Yield all processes; those that end during the look, or are passed over, are left out. Raises TimeoutError."""
     for entry in os.listdir(_PROC):
-        if entry.isdigit() and (seen := look(int(entry))) is not None:
-            yield seen
+        with contextlib.suppress(PassedOver):
+            if entry.isdigit() and (seen := look(int(entry))) is not None:
+                yield seen
 
 
 def descendants(root: ProcessKey) -> list[Seen]:

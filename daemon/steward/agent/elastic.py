@@ -234,14 +234,19 @@ class Elastic:
         ):
             self._looked = now
             await self._look_up_bases()
-        for run in [one for one in self._runs.values() if one.base is not None]:
-            if run.line.is_open or await run.line.open():
-                run.alone, run.failures = "", 0
-            elif not run.starting and not run.untold and now >= run.start_at:
-                run.start_at = now + min(AGAIN_S * 2**run.failures, MAX_AGAIN_S)
-                self._begin_coordinator(run)
-            if now - run.reported_at >= SAY_EVERY_S:
-                self._report(run)
+        # all at once: a coordinator that hangs, which its user chooses, delays no other user's run
+        here = [one for one in self._runs.values() if one.base is not None]
+        await asyncio.gather(*(self._look_after(run, now) for run in here))
+
+    async def _look_after(self, run: _Run, now: float) -> None:
+        """Connect to the run's coordinator, or have it started, and report the run when that is due."""
+        if run.line.is_open or await run.line.open():
+            run.alone, run.failures = "", 0
+        elif not run.starting and not run.untold and now >= run.start_at:
+            run.start_at = now + min(AGAIN_S * 2**run.failures, MAX_AGAIN_S)
+            self._begin_coordinator(run)
+        if now - run.reported_at >= SAY_EVERY_S:
+            self._report(run)
 
     async def _look_up_bases(self) -> None:
         """Look up each run's base job, and end the runs whose job Slurm does not list here for their user."""

@@ -11,6 +11,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,12 @@ class ElasticLine:
             log.warning("not the coordinator run=%d uid=%d is=%d", self._place.run, self._place.uid, uid)
             writer.transport.abort()
             return False
-        seen = proc.look(pid)
+        # the user chose this process: reading of it may hang
+        try:
+            seen = await self._threads.call(partial(proc.look, pid), name="coordinator's process", timeout_s=_DIAL_S)
+        except (OSError, PortError):
+            writer.transport.abort()
+            return False
         self._process = None if seen is None else seen.process
         self._writer = writer
         self._reading = asyncio.get_running_loop().create_task(self._read(reader, writer))

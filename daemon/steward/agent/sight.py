@@ -238,6 +238,10 @@ def _rank_of(one: StepProcess, above: _RankKey | None, name: RankName | None) ->
     return above if above is not None else (True, one.key.pid)
 
 
+_TOLD_BY_STATE = (("T", Doing.STOPPED), ("D", Doing.BLOCKED), ("R", Doing.UNKNOWN))
+"""What a process does that uses no CPU, by the state in which two looks found it."""
+
+
 def _doing(rank: _Rank, now: Sequence[StepProcess], at: float, gpu: Doing | None, *, is_unsure: bool) -> Doing:
     """Return what a rank did since the last look. Its `pid` is set to the process to look at.
 
@@ -254,7 +258,8 @@ def _doing(rank: _Rank, now: Sequence[StepProcess], at: float, gpu: Doing | None
     if uses or any(one.state == "t" for one in alive):  # a person debugs it
         return Doing.WORKS
     is_quiet = cores <= QUIET_CORES
-    for state, doing in (("T", Doing.STOPPED), ("D", Doing.BLOCKED)) if is_quiet else ():
+    # what wants a processor and gets none does not wait: another user's processes may have them all
+    for state, doing in _TOLD_BY_STATE if is_quiet else ():
         stuck = [one for one in alive if one.state == state and _state_before(one, rank) == state]
         if stuck:
             rank.pid = _busiest(stuck).pid

@@ -23,6 +23,7 @@ from steward.adapters.node.slurm_conf import conf_here
 from steward.adapters.node.step_walk import StepWalk
 from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
+from steward.adapters.proc import PLACES
 from steward.adapters.service import host_ends, notifier
 from steward.adapters.wire.frames import ALONE, DIAL_TIMEOUT_S, WITH_ALL, WITH_HOST, Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
@@ -181,7 +182,7 @@ def _desk(
 
 def _letting_go(config: AgentConfig, node: NodeName, link: HeadLink, opted: OptedBook) -> LostRunCleanup:
     stepds = Stepds(config.cluster.slurm_conf, node=node)
-    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=lambda: Threads(1))
+    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=lambda: Threads(PLACES))
 
 
 def _elastic(config: AgentConfig, node: NodeName, link: HeadLink, slurm: SlurmLook, folders: JobFolders) -> Elastic:
@@ -219,7 +220,7 @@ def _mending(
 def _sight(config: AgentConfig, node: NodeName, link: HeadLink, nvml: Nvml) -> SightWatch:
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
     eyes = StepEyes(StepWalk(Stepds(config.cluster.slurm_conf, node=node)), probes.look)
-    return SightWatch(node=node, eyes=eyes, head=link, threads=lambda: Threads(1))
+    return SightWatch(node=node, eyes=eyes, head=link, threads=lambda: Threads(PLACES))
 
 
 def _stacks(node: NodeName, link: HeadLink, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:

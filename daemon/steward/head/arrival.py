@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from steward.adapters.wire.handshake import Hello
 from steward.head.origin import Origin, Origins, plain
@@ -102,10 +103,25 @@ class AgentAdmission:
         origin, before = self._origin(hello.node, place), self._origin(hello.node, last) if last else None
         claim = Claim(hello=hello, place=place, origin=origin, before=before)
         if why := self._why_refused(claim, alive):
-            if self._is_news(claim):
-                self._tell(_refusal(claim, why, now))
-            raise ArrivalRefused(f"{hello.node}: {why}")
+            self._refuse(claim, why, now)
         return claim
+
+    def refuse_relayed(self, hello: Hello, place: PeerAddress, now: float) -> None:
+        """Refuse an agent from another head's host. Raises ArrivalRefused, unless the node is known to be there.
+
+        Any user of that host may hold the head's port while no head runs there, and pass on what agents send to it: he
+        reads and changes nothing, but could hold it back, so that the node looks frozen.
+        """
+        origin = self._origin(hello.node, place)
+        if origin is not Origin.OWN:
+            why = f"{place.address} is another head's host, and no address of the node: somebody passes it on there"
+            self._refuse(Claim(hello=hello, place=place, origin=origin, before=None), why, now)
+
+    def _refuse(self, claim: Claim, why: str, now: float) -> NoReturn:
+        """Refuse the agent, after an event if that is news. Raises ArrivalRefused."""
+        if self._is_news(claim):
+            self._tell(_refusal(claim, why, now))
+        raise ArrivalRefused(f"{claim.hello.node}: {why}")
 
     def admitted(self, claim: Claim, other: AgentView | None, now: float) -> None:
         """Note the agent's address, and report a conflict or a move.

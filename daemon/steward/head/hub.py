@@ -300,12 +300,17 @@ class Hub:
             link.close("its request is answered")
 
     async def _prepare(self, link: Link, hello: Hello, place: PeerAddress) -> None:
-        """Prepare for a peer that proved itself. Raises ArrivalRefused for a head at an address of none."""
+        """Prepare for a peer that proved itself.
+
+        Raises ArrivalRefused for a head at an address of none, and for an agent at another head's address.
+        """
         if hello.is_head:
             await self._passed.admit(place)
             link.to_stream()
         else:
             await self._admission.prepare(hello, place)
+            if await self._passed.is_other_heads(place):
+                self._admission.refuse_relayed(hello, place, self._clock.now())
 
     def _note_unreadable_hello(self, node: NodeName, place: PeerAddress) -> None:
         """Note that an agent is alive and will connect again: it proved itself, but its hello was unreadable."""

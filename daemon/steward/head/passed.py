@@ -44,6 +44,12 @@ class PassedRequests:
         said = ", ".join(self._hosts)
         raise ArrivalRefused(f"it passes a request on as a head, but is at no address of agent.head ({said})")
 
+    async def is_other_heads(self, place: PeerAddress) -> bool:
+        """Return whether the address is another head's host; False if there is none, or addresses do not count."""
+        if self._rule is AddressRule.OFF or place.is_here or len(self._hosts) < 2:
+            return False
+        return place.address in await self._addresses()
+
     async def serve(self, channel: Channel) -> None:
         """Answer one request."""
         if self._now >= _AT_ONCE:

@@ -17,6 +17,7 @@ from tests.fakes.ranks import (
     READS,
     SAVES,
     SPINS,
+    STARVES,
     STOPPED,
     TRAINS,
     WAITS,
@@ -97,6 +98,11 @@ def test_the_odd_rank_is_told_apart_from_those_that_spin() -> None:
     assert doings(groups) == {Doing.SPINS: 2, Doing.WAITS: 1}
     odd = next(group for group in groups if group.doing is Doing.WAITS)
     assert (odd.rank, odd.pid, odd.waits_in) == (1, 1001, "futex_wait_queue")
+
+
+def test_of_a_rank_that_gets_no_processor_it_is_not_told_that_it_waits() -> None:
+    """Another user's threads may have all processors of the node."""
+    assert doings(after(a_step(then(STARVES), then(STARVES), has_gpu=False), WORKED_S + 900.0)) == {Doing.UNKNOWN: 2}
 
 
 def test_a_short_pause_is_no_news() -> None:

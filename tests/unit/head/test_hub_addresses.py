@@ -9,6 +9,7 @@ import pytest
 from steward.adapters.wire.frames import Gone
 from steward.adapters.wire.messages import report_frame
 from steward.head.origin import Origin, Origins
+from steward.head.passed import PassedRequests
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
@@ -78,6 +79,20 @@ def test_a_node_cannot_speak_as_another_one(nodes: tuple[Node, ...]) -> None:
         assert f"{HOME} is the address of n1" in bench.events[0].text
 
     tell(story, *nodes)
+
+
+@pytest.mark.parametrize(("at", "is_believed"), [(ELSEWHERE, False), (SECOND, True)])
+def test_what_an_agent_said_to_another_heads_host_is_not_passed_on_from_there(at: str, *, is_believed: bool) -> None:
+    """Any user there may hold the port of a head that does not run; a node that is a head's host is at home there."""
+    heads = {"head1": "127.0.0.98", "head2": at}
+
+    async def run() -> None:
+        passed = PassedRequests(["head1:6861", "head2:6861"], resolve=lambda name: frozenset({heads[name]}))
+        async with a_hub(origins=known(*BY_NAME), passed=passed) as bench:
+            assert await is_heard(bench, "n2", at) is is_believed
+            assert [event.kind for event in bench.events] == ([] if is_believed else ["agent.refused"])
+
+    asyncio.run(run())
 
 
 def test_a_node_cannot_speak_as_one_that_is_away_either() -> None:

@@ -16,6 +16,7 @@ from steward.adapters.node.mount_looks import NOT_MOUNTED, MountLooks
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.slurm_conf import conf_text, spool_dir
 from steward.adapters.node.small_files import is_any_there, text_of, texts_of
+from steward.adapters.proc import MAX_STAT, PassedOver, ProcessFiles
 from steward.adapters.process import Completed, Failed, run
 from steward.checks.mounts import mounted
 from steward.model.probe import (
@@ -244,7 +245,6 @@ def _output(done: Completed) -> str:
 # Every process of the node, as /proc lists them.
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_MAX_STAT = 4096
 _MAX_NAME = 64
 
 
@@ -253,12 +253,13 @@ class Processes:
 
     def __init__(self, proc: Path, *, root: int = 0) -> None:
         self._proc, self._root = str(proc), root
+        self._files = ProcessFiles(str(proc))
         self._found: dict[str, str] = {}
         # taken once: a step of the clock must not change the start times by which processes are told apart
         self._booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def every(self) -> tuple[Process, ...]:
-        """Return all processes in /proc's order, without those that end meanwhile. Raises OSError."""
+        """Return all processes in /proc's order, but those that end meanwhile or are passed over. Raises OSError."""
         seen = (self._look(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         return tuple(process for process in seen if process is not None)
 
@@ -277,11 +278,10 @@ class Processes:
         return process.uid == self._root and process.name.startswith(prefix)
 
     def _look(self, pid: str) -> Process | None:
-        folder = f"{self._proc}/{pid}"
         try:
-            uid = os.stat(folder).st_uid
-            text = _read(f"{folder}/stat")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            uid = os.stat(f"{self._proc}/{pid}").st_uid
+            text = self._files.read(int(pid), "stat", MAX_STAT)
+        except (FileNotFoundError, ProcessLookupError, PermissionError, PassedOver):
             return None
         return self._parse(int(pid), uid, text)
 
@@ -307,15 +307,6 @@ def _name(text: str) -> str:
     """Return the printable name of a process."""
     # Most of thousands of names are plain; `printable` is slow, as it looks at every character.
     return text[:_MAX_NAME] if text.isascii() and text.isprintable() else printable(text, _MAX_NAME)
-
-
-def _read(path: str) -> bytes:
-    """Return the whole file, which the kernel gives in one read; without Python's file objects this costs a third."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, _MAX_STAT)
-    finally:
-        os.close(descriptor)
 
 
 # Checks with the same probe at the same moment share one look.

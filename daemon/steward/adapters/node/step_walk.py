@@ -7,7 +7,7 @@ machine with many. A process stays its step's when its parent ends.
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,12 +37,11 @@ class StepProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLook:
-    """One look at a step on this node."""
+    """One look at a step on this node. `is_crowded`: it has more processes than these."""
 
     stepd: Stepd
     processes: tuple[StepProcess, ...]
     is_crowded: bool = False
-    """Whether it has more processes than these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class RankName:
 
 
 class StepWalk:
-    """The looks at the steps of this node. One thread at a time."""
+    """The looks at the steps of this node. One thread at a time: of one that hung, the look ends when it goes on."""
 
     def __init__(self, stepds: Stepds) -> None:
         self._stepds = stepds
@@ -67,19 +66,23 @@ class StepWalk:
         self._looks = 0
 
     def look(self) -> tuple[StepLook, ...]:
-        """Return a look at each step that has a slurmstepd here. Raises OSError if /proc cannot be read."""
+        """Return a look at each step that has a slurmstepd here.
+
+        Raises OSError if /proc cannot be read, or did not answer for long.
+        """
         self._looks += 1
         here = {int(name) for name in os.listdir(_PROC) if name.isdigit()}
         self._others = self._others & here if self._looks % _AGAIN else set()
-        seen = {pid: found for pid in sorted(here - self._others) if (found := proc.look(pid)) is not None}
+        seen, passed_over = _looks_at(sorted(here - self._others))
         self._find_roots(seen)
-        self._find_members(seen)
+        self._find_members(seen, passed_over)
+        more = {root for key, root in self._member.items() if key.pid in passed_over}
         of_step: defaultdict[ProcessKey, list[Seen]] = defaultdict(list)
         for found in seen.values():
             if (root := self._member.get(found.process)) is not None:
                 of_step[root].append(found)
         self._others |= {pid for pid, found in seen.items() if not self._is_of_step(found)}
-        return tuple(_look_at(stepd, of_step[root]) for root, stepd in self._roots.items())
+        return tuple(_look_at(stepd, of_step[root], has_more=root in more) for root, stepd in self._roots.items())
 
     def _is_of_step(self, found: Seen) -> bool:
         return found.process in self._member or found.process in self._roots
@@ -96,10 +99,11 @@ class StepWalk:
     def _is_root(self, found: Seen, new: Mapping[ProcessKey, Stepd]) -> bool:
         return found.process in new or found.process in self._roots
 
-    def _find_members(self, seen: Mapping[int, Seen]) -> None:
+    def _find_members(self, seen: Mapping[int, Seen], passed_over: Set[int]) -> None:
         """Find the step of each process by its ancestors."""
         alive = {found.process for found in seen.values()}
-        self._member = {key: root for key, root in self._member.items() if key in alive and root in self._roots}
+        kept = (one for one in self._member.items() if one[0] in alive or one[0].pid in passed_over)
+        self._member = {key: root for key, root in kept if root in self._roots}
         for found in seen.values():
             chain: list[ProcessKey] = []
             one: Seen | None = found
@@ -112,7 +116,20 @@ class StepWalk:
             self._member |= dict.fromkeys(chain, root)
 
 
-def _look_at(stepd: Stepd, members: list[Seen]) -> StepLook:
+def _looks_at(pids: Iterable[int]) -> tuple[dict[int, Seen], set[int]]:
+    """Return these processes as they are now, and those that were passed over. Raises TimeoutError."""
+    seen: dict[int, Seen] = {}
+    passed_over: set[int] = set()
+    for pid in pids:
+        try:
+            if (found := proc.look(pid)) is not None:
+                seen[pid] = found
+        except proc.PassedOver:
+            passed_over.add(pid)
+    return seen, passed_over
+
+
+def _look_at(stepd: Stepd, members: list[Seen], *, has_more: bool) -> StepLook:
     kept = sorted(members, key=lambda one: (one.process.started, one.process.pid))[:MOST_PROCESSES]
     looked = (
         StepProcess(
@@ -124,7 +141,7 @@ def _look_at(stepd: Stepd, members: list[Seen]) -> StepLook:
         )
         for one in kept
     )
-    return StepLook(stepd=stepd, processes=tuple(looked), is_crowded=len(members) > MOST_PROCESSES)
+    return StepLook(stepd=stepd, processes=tuple(looked), is_crowded=has_more or len(members) > MOST_PROCESSES)
 
 
 def _io_bytes(pid: int) -> int:
@@ -167,14 +184,10 @@ def waits_in(pid: int) -> str:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Return the beginning of a file of the process; empty if it is gone or not readable."""
+    """Return the beginning of a file of the process; empty if it is gone or not readable. Raises TimeoutError."""
     try:
-        descriptor = os.open(_PROC / str(pid) / name, os.O_RDONLY | os.O_CLOEXEC)
+        return proc.read(pid, name, _MAX_ENVIRON)
+    except TimeoutError:
+        raise
     except OSError:
         return b""
-    try:
-        return os.read(descriptor, _MAX_ENVIRON)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)

@@ -176,7 +176,7 @@ class Stepds:
         """Return whether the process is a slurmstepd, by its program and real user."""
         # Any process can write any title; program and user come from the kernel. A slurmstepd takes its user's
         # effective uid for a while, never the real one.
-        return _program(pid).startswith("slurmstepd") and proc.real_uid(pid) == self._owner
+        return proc.real_uid(pid) == self._owner and _program(pid).startswith("slurmstepd")
 
     def _is_of_ours(self, pid: int) -> bool:
         """Return whether the slurmstepd is of our cluster, by the slurm.conf in its environment.

@@ -24,6 +24,8 @@ from steward.policy.slurm_reasons import LAUNCH_FAILED, LAUNCHES, ROWS, breaks_l
 
 AT_WILL = frozenset(row.check for row in ROWS if row.of_jobs)
 """The checks of faults that any job can bring about whenever its user wants."""
+NOT_OF_HARDWARE = AT_WILL | LAUNCHES
+"""The checks of faults that users' jobs bring about by what they do or leave behind, and hardware hardly does."""
 MOST_MACHINES = 3
 """How many machines a user's jobs may break in the same way within `WITHIN_S` before the cause is in the jobs."""
 WITHIN_S = 4 * 3600.0

@@ -12,7 +12,7 @@ from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.text import times
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
-from steward.policy.facts.users_faults import AT_WILL, what_users_filled, why_may_be_users
+from steward.policy.facts.users_faults import NOT_OF_HARDWARE, what_users_filled, why_may_be_users
 from steward.policy.facts.verdict import incarnation_of
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
@@ -250,7 +250,7 @@ def _caused_by_job(case: Case, draft: Draft, *, is_refused: bool = False) -> str
     slot = draft.slots.repairable.get(case.node)
     can_reboot = slot is not None and slot.reboots and not is_refused
     # a fault that hardware has, too, is not left as it is where no reboot can show whose it is
-    is_kept = filled or (why and (case.check in AT_WILL or can_reboot))
+    is_kept = filled or (why and (case.check in NOT_OF_HARDWARE or can_reboot))
     return f"{why}, and no machine is replaced for what a job can do" if is_kept else ""
 
 

@@ -186,10 +186,10 @@ def test_the_job_of_the_test_is_nobodys_job_to_resume() -> None:
     assert JobId(TRIAL) not in on_trial(to_be_tested()).then().memory.jobs
 
 
-def put_back(picture: Picture, id: int, uid: int) -> Picture:
+def put_back(picture: Picture, id: int, uid: int, text: str = PROLOG) -> Picture:
     """Slurm drains n2 because this user's job could not begin there, and puts the job back."""
     fields: dict[str, Any] = {"state": JobState.PENDING, "reason": "launch failed requeued held", "restarts": 1}
-    return slurm_drains(picture, PROLOG).job(id, on=(), user_id=uid, submitted=picture.now, started=None, **fields)
+    return slurm_drains(picture, text).job(id, on=(), user_id=uid, submitted=picture.now, started=None, **fields)
 
 
 def served_again(picture: Picture) -> Picture:
@@ -248,6 +248,30 @@ def rebooted_often(last: int) -> Picture:
 def test_jobs_of_one_user_that_cannot_begin_there_cost_no_machine_however_often(last: int, step: CaseStep) -> None:
     picture = rebooted_often(last)
     assert [case.step for case in picture.memory.cases.values() if case.is_open] == [step]
+
+
+def without_reboots() -> Picture:
+    picture = a_cluster()
+    slots = {name: replace(slot, reboots=False) for name, slot in picture.want.slots.items()}
+    return replace(picture, want=replace(picture.want, slots=slots))
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_nor_where_no_machine_can_be_rebooted_and_steward_s_own_job_cannot_begin_either(text: str) -> None:
+    """Files that he left on the node are there for every Prolog, and no reboot shows whose fault it is."""
+    picture = served_again(put_back(without_reboots(), 20, 1000))
+    tested = on_trial(checked(put_back(picture, 21, 1000, text).then().then()).then()).then()
+    failed = with_job(tested, **KILLED)
+    failed = failed.node("n2", flags=frozenset({"DRAIN"}), reason=Reason(text=text, user="slurm", at=failed.now))
+    later = over(failed)
+    (case,) = (case for case in later.memory.cases.values() if case.is_open)
+    assert (case.step, LaunchInstance in kinds(later)) == (CaseStep.HELD, False)
+    assert "no machine is replaced for what a job can do" in case.why.text
+
+
+def test_of_two_users_it_is_replaced_where_no_machine_can_be_rebooted() -> None:
+    again = put_back(served_again(put_back(without_reboots(), 20, 1000)), 21, 1001).then()
+    assert [case.rung for case in again.memory.cases.values() if case.is_open] == [Advice.REPLACE]
 
 
 def bad_after_reboot(check: str) -> Picture:
