@@ -113,34 +113,3 @@ def test_a_job_whose_node_was_dead_and_back_while_no_head_looked_runs_again(stor
     (story.dir / "go").touch()
     assert [story.wait_end(job).state for job in jobs.values()] == ["COMPLETED", "COMPLETED"]
     assert [story.job(job).restarts for job in jobs.values()] == [1, 0]
-
-
-TASK = """echo $SLURMD_NODENAME >{dir}/$SLURM_PROCID-${{STEWARD_ATTEMPT:-1}}
-while [ ! -e {dir}/go ]; do
-    [ ! -e {dir}/lost ] || [ "${{STEWARD_ATTEMPT:-1}}" != 1 ] || exit 1
-    sleep 0.1
-done
-"""
-
-
-def test_a_step_whose_node_was_dead_and_back_while_no_head_looked_runs_again_in_its_allocation(story: Story) -> None:
-    """The task on its other node misses the lost one and fails; its srun is held until the head is back."""
-    task, began = story.script("task.sh", TASK.format(dir=story.dir)), time.time()
-    job = story.submit(story.script("train.sh", f"srun -K bash {task}\n"), "--auto-resume=1", "-N2", "-n2")
-    tasks = {attempt: [story.dir / f"{rank}-{attempt}" for rank in (0, 1)] for attempt in (1, 2)}
-    story.wait("two tasks run", lambda: all(path.exists() and path.read_text() for path in tasks[1]))
-    story.wait("it is known", lambda: any(job == known["id"] for known in story.get("/v1/jobs")))
-    (node,) = {path.read_text().strip() for path in tasks[1]} - {story.job(job).batch_host}
-    instance = story.instance(node)
-    story.hurt(FaultKind.KILL_HEAD)
-    story.hurt(FaultKind.KILL_NODE, node)
-    story.hurt(FaultKind.START_NODE, node)
-    (story.dir / "lost").touch()
-    story.hurt(FaultKind.START_HEAD)
-    story.wait("both tasks run again", lambda: all(path.exists() for path in tasks[2]), 90.0)
-    (told,) = [event["text"] for event in story.events(since=began) if event["kind"] == "job.decided"]
-    assert f"{node}: it has booted since the run began there" in told
-    (story.dir / "go").touch()
-    assert story.wait_end(job).state == "COMPLETED"
-    assert (story.job(job).restarts, story.instance(node)) == (0, instance)
-    assert story.cases(node, since=began) == []
