@@ -114,7 +114,7 @@ class AgentAdmission:
         """
         origin = self._origin(hello.node, place)
         if origin is not Origin.OWN:
-            why = f"{place.address} is another head's host, and no address of the node: somebody passes it on there"
+            why = f"{place.address} is another head's host, and no address of the node: it was passed on there"
             self._refuse(Claim(hello=hello, place=place, origin=origin, before=None), why, now)
 
     def _refuse(self, claim: Claim, why: str, now: float) -> NoReturn:
