@@ -139,9 +139,9 @@ bench-elastic: setup shim ## what a change of size costs, against requeue; ARGS=
 simulate:       ## Llama 3's 54 days, and the picture of docs/simulate.md; about five minutes
 	@$(BIN)/steward simulate --llama3 --runs 1 --svg docs/simulate.svg
 
-chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many operations of random stories
-	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)), \
-	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
+chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many operations of random stories; HEADS=2
+	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)) --heads $(or $(HEADS),1), \
+	  $(if $(filter 2,$(HEADS)),$(BIN)/python -m tests.chaos.test_two_heads,$(BIN)/python -m tests.chaos.matrix --jobs $$(nproc)))
 
 house:          ## what the package is made of, in figures; ARGS="--twice": class names with two meanings
 	@$(BIN)/python -m tools.house $(ARGS)

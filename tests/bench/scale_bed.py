@@ -135,10 +135,10 @@ def await_calls(bed: Bed) -> None:
         wait_until("slurmctld calls no nodes", lambda: not is_calling(), _CALLS_S, every_s=0.5)
 
 
-def watch_quiet(bed: Bed, seconds: float, *, settle_s: float) -> Quiet:
-    """Once nothing is going on."""
+def watch_quiet(bed: Bed, seconds: float, *, settle_s: float, of: int = 0) -> Quiet:
+    """Once nothing is going on. `of` is the pid of the head that is watched; 0: that of the bed."""
     time.sleep(settle_s)
-    head = head_pid(bed)
+    head = of or head_pid(bed)
     before, calls, began = _below(_processes(bed), head), _calls(bed), time.monotonic()
     rss: list[float] = []
     while (left := began + seconds - time.monotonic()) > 0:

@@ -24,6 +24,7 @@ WITH_ITS_OWN: Mapping[str, str] = {
     "reconnect": "--agents 20 --away-s 1 --watch-s 1",
     "slurm_answers": "--nodes 20 --jobs 10 --tries 1",
     "stops": "--stops 2 --seed 181 --settle-s 1",
+    "takeover": "--runs 1 --idle-s 2",
 }
 ON_A_BED: Mapping[str, str] = {
     "elastic": "--rounds 1 --requeues 0",

@@ -78,18 +78,19 @@ class OneHead:
 
 
 class Heads:
-    """Heads by name on one database; `run` lets time pass for all that are not stopped."""
+    """Heads by host on one database; `run` lets time pass for all that are not stopped."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self.time = [0.0]
         self.heads: dict[str, OneHead] = {}
         self._engine = engine
 
-    def add(self, name: str, *, ahead_s: float = 0.0) -> OneHead:
+    def add(self, name: str, *, host: str = "", ahead_s: float = 0.0) -> OneHead:
+        """Start a head; `host` is its host where that is not called as the head is."""
         lease, deadlines = CutLease(SqlLease(self._engine())), list[float | None]()
         leading = Leading(
             lease,
-            Me(name=name),
+            Me(name=name, place=host or name),
             clock=HeadClock(self.time, ahead_s),
             steady=lambda: self.time[0],
             deadman=deadlines.append,
@@ -100,7 +101,7 @@ class Heads:
                 as_follower=lambda: head.word,
             ),
         )
-        head = self.heads[name] = OneHead(leading, lease, deadlines, due=self.time[0])
+        head = self.heads[host or name] = OneHead(leading, lease, deadlines, due=self.time[0])
         return head
 
     def run(self, seconds: float) -> None:

@@ -62,10 +62,13 @@ class Later:
 
 @dataclass(slots=True)
 class ClockOfWorld:
+    """The clock of a head's host, `ahead_s` ahead of the others'."""
+
     world: World
+    ahead_s: float = 0.0
 
     def now(self) -> float:
-        return self.world.now
+        return self.world.now + self.ahead_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,12 @@ class Bench:
     deaths: int = 0
     epoch: int = 1
     """Of the head that leads."""
+    ahead_s: float = 0.0
+    """By how much the clock of the head that leads is ahead."""
+    moved_s: float = 0.0
+    """By how much it is ahead of that of the head that led before."""
+    has_database: bool = True
+    """False while the server of the heads' database is away: no head may act, write or begin."""
     is_up: bool = True
     longest_s: float = LONGEST_S
     """Made longer where nothing happens for hours: then it is the time from turn to turn."""
@@ -194,14 +203,20 @@ class Bench:
     def restart(self, away_s: float = RESTART_S) -> None:
         """kill -9, and a new process after a while."""
         self.deaths += 1
+        self.moved_s = 0.0
         self.advance(away_s)
         self.is_up = False
         self._starts()
 
-    def take_over(self, after_s: float) -> None:
-        """The head that leads is gone, or stands still; another one takes the lead when the lease has run out."""
+    def take_over(self, after_s: float, *, ahead_s: float | None = None) -> None:
+        """The head that leads is gone, or stands still; another one takes the lead when the lease has run out.
+
+        `ahead_s`: by how much its clock is ahead of the others; None: as much as the last one's.
+        """
         self.advance(after_s)
         self.epoch += 1
+        now_s = self.ahead_s if ahead_s is None else ahead_s
+        self.moved_s, self.ahead_s = now_s - self.ahead_s, now_s
         self.is_up = False
         self._starts()
 
@@ -232,6 +247,8 @@ class Bench:
     def start(self) -> None:
         self.bell, self.slow, self.plans = Bell(), Later(), Plans()
         self.commands = Commands(self.bell.ring)
+        if not self.has_database:
+            raise Retryable("the database is away")
         self.store = StoreWithPoints(inner=self.disk.open(self.world, self._fence()), trouble=self.trouble)
         self.cycle = self.make_cycle(self._parts(self.broken_store(self.store)))
 
@@ -240,6 +257,8 @@ class Bench:
         mine = self.epoch
 
         def fence(_connection: object) -> None:
+            if not self.has_database:
+                raise Retryable("the database is away")
             if mine != self.epoch:
                 raise Deposed(f"another head leads (epoch {self.epoch})")
 
@@ -250,26 +269,30 @@ class Bench:
         mine = self.epoch
 
         def permit() -> None:
-            if mine != self.epoch:
+            if mine != self.epoch or not self.has_database:
                 raise Unsent("this head may not act: its lease ran out")
 
         return permit
 
+    @property
+    def _clock(self) -> ClockOfWorld:
+        """That of the host of the head that starts now."""
+        return ClockOfWorld(self.world, self.ahead_s)
+
     def _parts(self, store: StorePort) -> Parts:
-        clock = ClockOfWorld(self.world)
         agents = AgentsOfWorld(world=self.world, trouble=self.trouble)
         slurm = SlurmOfWorld(world=self.world, trouble=self.trouble, wait=self.advance)
         observer = Observer(
             slurm=slurm,
             provider=self.provider,
             agents=agents,
-            clock=clock,
+            clock=self._clock,
             bell=self.bell,
             patience=ON_ONE_CLOCK,
             workers=AtOnce(),
             accounting=self._accounting(slurm),
         )
-        journal = Journal(store, clock, lambda kind, outcome: None)
+        journal = Journal(store, self._clock, lambda kind, outcome: None)
         applier = Applier(
             self._ports(slurm, agents),
             journal,
@@ -288,13 +311,14 @@ class Bench:
             agents=agents,
             commands=self.commands,
             bell=self.bell,
-            clock=clock,
+            clock=self._clock,
             steady=lambda: self.elapsed,
             notifier=FakeNotifier(),
             want=self.want,
             sweeps=Sweeps(),
             new_events=deque(),
             permit=self._permit(),
+            clock_ahead_s=lambda: self.moved_s,
         )
 
     def _accounting(self, slurm: SlurmOfWorld) -> AccountingOfWorld | None:

@@ -35,7 +35,7 @@ class Column:
 
 def _kill(point: Point) -> Callable[[Bench, str], None]:
     def begin(bench: Bench, node: str) -> None:
-        bench.trouble.kill_at, bench.trouble.kills = point, KILLS
+        bench.trouble.kill_at, bench.trouble.kills, bench.trouble.stops = point, KILLS, None
 
     return begin
 

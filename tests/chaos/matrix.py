@@ -107,8 +107,8 @@ def main() -> int:
     for row in run_all(given.jobs, given.only):
         found.append(row)
         if not given.only:
-            PAGE.write_text(page.text(_in_order(found)))
-    print(page.text(_in_order(found)))
+            PAGE.write_text(page.text(_in_order(found), PAGE.read_text()))
+    print(page.text(_in_order(found), PAGE.read_text()))
     return 1 if any(row.red for row in found) else 0
 
 

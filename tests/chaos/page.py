@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tests.chaos.cell import Result
 from tests.chaos.columns import COLUMNS, LASTS_S, Column
@@ -50,7 +51,8 @@ TAIL = """
 
 ## What a cell does not show
 
-- Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
+- Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py`, `test_two_heads.py` and
+  `test_docker_chaos.py`.
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property`.
 - That Slurm itself starts a job that it put back an hour later if the clock was set back by an hour meanwhile. Steward
   makes jobs that opted in eligible at once; it leaves the others to Slurm.
@@ -58,9 +60,41 @@ TAIL = """
   which no node is taken out."""
 
 
-def text(rows: Sequence[Row]) -> str:
+_HEADS = "\n## With two heads\n"
+_AFTER = "\n## Where a fault"
+_OF_HEADS = """\
+The same steps, with a second head on a shared database; made by `make chaos HEADS=2`. The other head leads when the
+lease has run out; the first one acts on nothing when it is woken. *Another end* counts in each of these cells. Random
+stories (`make chaos HEADS=2 N=1000`) have all faults of the matrix and these, handovers, a leader that is cut off from
+slurmctld only, a database that is away, and clocks of the two heads that are 30 s apart.
+"""
+
+
+def text(rows: Sequence[Row], before: str) -> str:
+    """Return the page; what the last one said of two heads stays."""
     invariants = "\n".join(f"- *{name}*: {words}" for name, words in INVARIANTS.items())
-    return HEAD.format(lasts=LASTS_S, invariants=invariants) + table(rows) + TAIL.format(reasons=reasons(rows))
+    kept = _HEADS + before.partition(_HEADS)[2].partition(_AFTER)[0] if _HEADS in before else ""
+    return HEAD.format(lasts=LASTS_S, invariants=invariants) + table(rows) + kept + TAIL.format(reasons=reasons(rows))
+
+
+def with_heads(before: str, found: Sequence[Result]) -> str:
+    """Return the page with what was found with two heads."""
+    start, after = before.partition(_HEADS)[0].partition(_AFTER)[0], before.partition(_AFTER)
+    return start + heads_section(found) + after[1] + after[2]
+
+
+def heads_section(found: Sequence[Result]) -> str:
+    """Return what each fault of the head that leads did, over all steps."""
+    felt = [one for one in found if one.felt or one.broken]
+    green = sum(one.is_green for one in felt)
+    lines = [_HEADS, _OF_HEADS, f"{green} of {len(felt)} cells are green.", ""]
+    lines += ["| Fault of the head that leads | steps | RED | median s | longest s |", "|---|--:|--:|--:|--:|"]
+    for name in dict.fromkeys(one.column for one in found):
+        of_fault = [one for one in felt if one.column == name]
+        times = sorted(one.seconds for one in of_fault) or [0.0]
+        red = sum(bool(one.broken) for one in of_fault)
+        lines.append(f"| {name} | {len(of_fault)} | {red} | {median(times):.0f} | {times[-1]:.0f} |")
+    return "\n".join(lines) + "\n"
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""Long random chaos: `python -m tests.chaos.random_run --operations N [--seed S]`.
+"""Long random chaos: `python -m tests.chaos.random_run --operations N [--seed S] [--heads 2]`.
 
 So many operations in stories of twenty, each over a fresh cluster. The first story that breaks an invariant is shrunk
 to the shortest one that still does, and printed with its seed.
@@ -102,22 +102,22 @@ def shortest(operations: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
         size = max(1, size // 2)
 
 
-def run(operations: int, seed: int) -> int:
+def run(operations: int, seed: int, heads: int) -> int:
     """The exit status."""
     for number in range(max(1, operations // LENGTH)):
         one = seed + number
-        broken = broken_by(story(one, LENGTH))
+        broken = broken_by(story(one, LENGTH, heads))
         print(f"story {one}: {'; '.join(broken) or 'green'}", flush=True)
         if broken:
-            _tell(one, broken)
+            _tell(one, heads, broken)
             return 1
     return 0
 
 
-def _tell(seed: int, broken: list[str]) -> None:
+def _tell(seed: int, heads: int, broken: list[str]) -> None:
     kind = broken[0].split(":")[0]
-    few = shortest(story(seed, LENGTH), lambda some: any(b.startswith(kind) for b in broken_by(some)))
-    print(f"again: make chaos N={LENGTH} SEED={seed}; the shortest story that does it:")
+    few = shortest(story(seed, LENGTH, heads), lambda some: any(b.startswith(kind) for b in broken_by(some)))
+    print(f"again: make chaos N={LENGTH} SEED={seed} HEADS={heads}; the shortest story that does it:")
     for one in few:
         print(f"  {one!r},")
 
@@ -127,10 +127,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Long random chaos.")
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--heads", type=int, choices=(1, 2), default=1)
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}")
-    return run(given.operations, seed)
+    return run(given.operations, seed, given.heads)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 """A second head: the first is gone, or stands still for a minute and is woken, at each step of each flow.
 
-`python -m tests.chaos.test_two_heads` runs every cell; CI runs a diagonal.
+`make chaos HEADS=2` runs every cell; CI runs a diagonal.
 """
 
 import sys
 
 import pytest
 
+from tests.chaos import page
 from tests.chaos.cell import Result, run_cell
 from tests.chaos.columns import TWO_HEADS, Column
-from tests.chaos.matrix import flow_of, quiet, rows, undisturbed
+from tests.chaos.matrix import PAGE, flow_of, quiet, rows, undisturbed
 
 
 def _cells() -> list[tuple[str, str, Column]]:
@@ -37,13 +38,13 @@ def test_two_heads_do_nothing_twice_and_forget_nothing(flow: str, step: str, col
 
 
 def main() -> int:
-    """Run every cell and print the red ones."""
+    """Run every cell, print the red ones, and write the section of docs/reliability.md."""
     found = [_run(*cell) for cell in _cells()]
     red = [one for one in found if one.broken]
     for one in red:
         print(f"{one.flow}: {one.step}: {one.column}: {', '.join(one.broken)}")
-    felt = sum(one.felt for one in found)
-    print(f"{len(found)} cells, the fault was felt in {felt}, {len(red)} are red")
+    print(page.heads_section(found))
+    PAGE.write_text(page.with_heads(PAGE.read_text(), found))
     return 1 if red else 0
 
 

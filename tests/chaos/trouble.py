@@ -55,8 +55,6 @@ class Trouble:
     """Asked there, each time, whether it is killed now."""
     stops: Callable[[], None] | None = None
     """What goes on while the head is stopped there, in place of a kill; then it is woken."""
-    store: str = ""
-    """Why no write of the store goes through; for people, the disk itself refuses."""
     bites: int = 0
     commands: int = 0
 

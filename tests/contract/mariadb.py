@@ -3,9 +3,10 @@
 import getpass
 import itertools
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +28,26 @@ def missing() -> list[str]:
 
 @dataclass
 class MariaDb:
-    """`admin` may do all."""
+    """`admin` may do all; `argv` starts the server."""
 
     socket: Path
     admin: Engine
+    argv: Sequence[str]
+    _server: "subprocess.Popen[bytes] | None" = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def start(self) -> None:
+        """Return when it answers."""
+        with (self.socket.parent / "log").open("ab") as log:
+            self._server = subprocess.Popen(self.argv, stdout=log, stderr=log)
+        until("MariaDB answers", lambda: is_listened_at(self.socket))
+
+    def send(self, number: signal.Signals) -> None:
+        """Send its process a signal; SIGKILL and SIGTERM return when it has ended."""
+        assert self._server is not None
+        self._server.send_signal(number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            self._server.wait(FACT_S)
 
     def database(self) -> str:
         """The URL of a new, empty database, for a user who may do all in it and nothing beyond."""
@@ -55,18 +71,16 @@ def a_mariadb() -> Iterator[MariaDb]:
         made = subprocess.run(install, check=False, capture_output=True, text=True, timeout=FACT_S)
         assert made.returncode == 0, made.stdout + made.stderr
         socket = folder / "sock"
-        server = [_SERVER, *options, f"--socket={socket}", "--skip-networking", f"--pid-file={folder / 'pid'}"]
-        with (folder / "log").open("wb") as log:
-            mariadbd = subprocess.Popen(["/usr/bin/env", "PATH=/usr/sbin:/usr/bin", *server], stdout=log, stderr=log)
+        server = [_SERVER, *options, f"--socket={socket}", "--skip-networking"]
+        admin = create_engine(_url("root", "mysql", socket), isolation_level="AUTOCOMMIT")
+        found = MariaDb(socket, admin, ["/usr/bin/env", "PATH=/usr/sbin:/usr/bin", *server])
+        found.start()
         try:
-            until("MariaDB answers", lambda: is_listened_at(socket))
-            found = MariaDb(socket, create_engine(_url("root", "mysql", socket), isolation_level="AUTOCOMMIT"))
             found.order(f"CREATE USER {_USER}@localhost")
             yield found
             found.admin.dispose()
         finally:
-            mariadbd.terminate()
-            mariadbd.wait(FACT_S)
+            found.send(signal.SIGTERM)
 
 
 def _url(user: str, database: str, socket: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import requests
 
+from steward.model.leadership import Heads
 from steward_bed.local_setup import free_ports
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import an_api
@@ -46,11 +47,24 @@ class Watched:
             return False
 
 
+LEADS = Heads(
+    is_mine=True,
+    picture_s=None,
+    leader="head1:6861",
+    epoch=1,
+    since=1.0,
+    is_beside_slurmctld=True,
+    trouble="",
+    others=(),
+)
+
+
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("prometheus")
     with an_api() as api:
         api.show(a_cluster().job().opted_in().lost("n2"))
+        api.heads = LEADS
         told = requests.get(f"{api.url}/metrics", timeout=FACT_S).text
         (port,) = free_ports(1)
         config = {

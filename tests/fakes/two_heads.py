@@ -63,7 +63,12 @@ class BenchHead:
             return channel
 
         gatekeeper = Gatekeeper(FakeMunge(munged), frozenset({0, 900}))
-        passing = Passing(leadership=lambda: self.leads, open=opened, wait_s=self.wait_s)
+        passing = Passing(
+            leadership=lambda: self.leads,
+            open=opened,
+            has_looked=lambda: self.api.latest is not None,
+            wait_s=self.wait_s,
+        )
         source = self.api.source()
         self.aws.handlers |= handlers(source)
         app = build(source, gatekeeper, self.api.news, self.aws.endpoint(), self.hosts, passing.at(HTTP))

@@ -8,10 +8,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from steward.api.health_metrics import HealthMetrics
 from steward.api.job_metrics import JobMetrics
+from steward.api.lead_metrics import lead_text
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired
 from steward.model.elastic import Cause, SizeChange
+from steward.model.leadership import Heads
 from steward.model.ledger import Run
 from steward.model.memory import Memory
 from steward.model.observed import Observed
@@ -20,6 +22,8 @@ from steward.model.slot import Hitch
 from steward.policy.facts.serving import current_counts
 from steward.workflows.snapshot import Snapshot
 
+FIGURES = "/metrics"
+"""The path of the metrics: each head has its own."""
 _QUICK = (0.01, 0.02, 0.03, 0.06, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 _FAULT = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 20, 30, 60, 120, 300)
 _REPAIR = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 2700, 5400, 10800)
@@ -82,11 +86,13 @@ class Metrics:
         self._health = HealthMetrics(registry, want or Desired())
         self._jobs = JobMetrics(registry, want or Desired())
 
-    def text(self, standstill_s: float = 0.0) -> bytes:
-        """Return all metrics in Prometheus's text format."""
+    def text(self, standstill_s: float = 0.0, heads: Heads | None = None) -> bytes:
+        """Return all metrics in Prometheus's text format; of a head that follows, what concerns the lead."""
+        if heads is not None and not heads.is_mine:
+            return lead_text(heads)
         self._standstill.set(standstill_s)
         self._set_aside.set(self._set_aside_at())
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + (lead_text(heads) if heads is not None else b"")
 
     def count(self, kind: str, outcome: str) -> None:
         """Count an action that ended."""

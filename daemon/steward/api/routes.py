@@ -14,6 +14,7 @@ from typing import Any
 from steward.api.channels import channels_view
 from steward.api.checks import checks_page, deep_page, deeps_view, lemons_view, trials_view
 from steward.api.explain_pages import explained_group, explained_node, runs_view
+from steward.api.metrics import FIGURES
 from steward.api.quota_pages import quotas_page, team_page
 from steward.api.report_pages import history_page, report_page
 from steward.api.source import Source
@@ -296,7 +297,7 @@ ROUTES = (
         channel="of one; empty: all",
     ),
     _read(OPENAPI, "this list as an OpenAPI 3.1 document", lambda at: document(at.source.version)),
-    _read("/metrics", "figures for Prometheus", lambda at: at.source.figures(), answer=""),
+    _read(FIGURES, "figures for Prometheus", lambda at: at.source.figures(), answer=""),
 )
 
 

@@ -94,7 +94,8 @@ class Source:
     def figures(self) -> bytes:
         """Return the figures for Prometheus."""
         standstill, now = self.standstill(), self.clock.now()
-        return self.metrics.text(0.0 if standstill is None else max(now - standstill.since, 0.001))
+        standstill_s = 0.0 if standstill is None else max(now - standstill.since, 0.001)
+        return self.metrics.text(standstill_s, self.heads())
 
     def standstill_text(self) -> str:
         """Return why nothing is decided now, as a sentence; empty while the head decides."""

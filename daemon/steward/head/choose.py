@@ -30,6 +30,7 @@ from steward.model.access import AccessKey
 from steward.model.events import Event
 from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
+from steward.model.leadership import Lease
 from steward.model.notify import ChannelKind
 from steward.model.settings import ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
@@ -219,14 +220,25 @@ def _power(settings: Settings, slurm: SlurmPort, shared: Shared | None) -> Provi
 def open_lease(settings: Settings, peers: Sequence[str]) -> SqlLease | None:
     """Return the lease in the shared database; None for a head alone with an SQLite file.
 
-    Raises Permanent if there are peers and no database that they can share, Retryable if it cannot be reached.
+    Raises Permanent if there are peers and no database that they can share, or if it is another cluster's; Retryable if
+    it cannot be reached.
     """
     url = settings.head.database.get_secret_value() if settings.head.database else ""
     if url and not is_file(url):
-        return SqlLease(open_engine(url, timeout_s=LEASE_TIMEOUT_S))
+        lease = SqlLease(open_engine(url, timeout_s=LEASE_TIMEOUT_S))
+        check_cluster(lease.read(), settings.cluster.name)
+        return lease
     if peers:
         raise Permanent(f"agent.head names another head, {peers[0]}: two heads need one database; {SHARED}")
     return None
+
+
+def check_cluster(lease: Lease, ours: str) -> None:
+    """Raise Permanent if the database has the state of another cluster than ours."""
+    theirs = lease.word.cluster
+    if ours and theirs and ours != theirs:
+        remedy = f"name one for {ours} alone; if {theirs} was renamed, empty the table `lease` while no head runs"
+        raise Permanent(f"head.database has the state of another cluster, {theirs}: {remedy}")
 
 
 def open_store(settings: Settings, tell: Callable[[Event], None], lease: SqlLease | None = None) -> SqlStore:

@@ -99,7 +99,7 @@ class Doctor:
             ("settings", "let SlurmUser read the file: owner root, mode 0644 or 0640", self._settings),
             ("mode", "correct repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
-            ("heads", LOG, lambda: judge_heads(self.heads())),
+            ("heads", LOG, lambda: judge_heads(self.heads(), self.version)),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
             ("provider", "check the [provider.*] table of the settings", self._provider),
             ("agents", LOG, self._agents),

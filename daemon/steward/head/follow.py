@@ -30,6 +30,7 @@ from steward.adapters.wire.passing import (
     send_request,
 )
 from steward.api.admission import PASSED, READ_S, TooLong, body_of
+from steward.api.metrics import FIGURES
 from steward.api.shapes import JsonAnswer
 from steward.model.access import FOLLOWS_HEADER
 from steward.model.leadership import Leadership
@@ -40,8 +41,8 @@ log = logging.getLogger(__name__)
 
 HTTP, USERS = "http", "users"
 """The doors of a head: `head.http` and `head.users_http`."""
-WAIT_S = 6.0
-"""How long a request waits for a head that leads; the `steward` command gives up a page after 8 s."""
+WAIT_S = 7.0
+"""How long a request waits for a head that leads and has looked; the `steward` command gives up a page after 8 s."""
 _LOOK_S = 0.1
 _LEAD_LOOK_S = 0.5
 """How often a request that waits for its answer looks whether the lead has changed."""
@@ -58,13 +59,13 @@ _LONGEST = 8192
 class Passing:
     """What a follower needs to pass requests on.
 
-    `leadership` returns the head that leads, and never blocks. `open` connects to another head. `own` are the paths
-    that a follower answers itself.
+    `leadership` returns the head that leads, and `has_looked` whether this head has a picture to answer from, once it
+    leads; neither blocks. `open` connects to another head.
     """
 
     leadership: Callable[[], Leadership]
     open: Callable[[str], Awaitable[Channel]]
-    own: Collection[str] = ()
+    has_looked: Callable[[], bool] = lambda: True
     wait_s: float = WAIT_S
 
     def at(self, door: str) -> Middleware:
@@ -73,19 +74,15 @@ class Passing:
 
 
 class PassesOn:
-    """A middleware that passes all requests at one door on while this head follows."""
+    """A middleware that passes all requests at one door on while this head follows, but for its own figures."""
 
     def __init__(self, app: ASGIApp, door: str, passing: Passing) -> None:
         self._app, self._door, self._passing = app, door, passing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_ours = scope["type"] != "http" or self._passing.leadership().is_mine or scope["path"] in self._passing.own
-        if is_ours:
+        is_mine = self._passing.leadership().is_mine
+        if scope["type"] != "http" or scope["path"] == FIGURES or (is_mine and self._passing.has_looked()):
             await self._app(scope, receive, send)
-        elif PASSED in scope:
-            await _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "this head does not lead any more: ask again")(
-                scope, receive, send
-            )
         elif (body := await _body(scope, receive, send)) is not None:
             await self._pass_on(scope, body, receive, send)
 
@@ -113,10 +110,15 @@ class PassesOn:
         until, why = now() + self._passing.wait_s, ""
         while True:
             lead = self._passing.leadership()
-            if lead.is_mine:
+            if lead.is_mine and (self._passing.has_looked() or now() >= until):
                 await self._app(scope, _once(body, gone), send)
                 return
-            if lead.leader:
+            if PASSED in scope and not lead.is_mine:
+                await _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "this head does not lead any more: ask again")(
+                    scope, _nothing, send
+                )
+                return
+            if lead.leader and not lead.is_mine:
                 why = await self._ask(lead, request, body, scope, send)
                 if not why:
                     return

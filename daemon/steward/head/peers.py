@@ -3,9 +3,12 @@
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from steward.model.settings import split_host_port
 from steward.ports import Permanent
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,15 @@ def place_of(entries: Sequence[str], listen: str) -> AmongHeads:
         remedy = f"add this one as agents reach it, with the port of head.listen ({port})"
         raise Permanent(f"agent.head = {said}: none of these heads is on this host; {remedy}")
     return AmongHeads(name=f"{socket.gethostname()}:{port}")
+
+
+def place_in_lease(state_dir: Path) -> str:
+    """Return what tells this host, since its boot, and this state_dir from all others."""
+    try:
+        boot = _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()} {boot} {state_dir}"
 
 
 def _is_here(entry: str, port: int) -> bool:

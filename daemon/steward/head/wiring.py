@@ -49,7 +49,7 @@ from steward.head.follow import HTTP, USERS, Passing
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.passed import PassedRequests
-from steward.head.peers import AmongHeads, place_of
+from steward.head.peers import AmongHeads, place_in_lease, place_of
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.settings_here import problems_here
 from steward.head.watch import SecondLook
@@ -173,7 +173,7 @@ def build_head(settings: Settings, file: Path) -> Head:
     )
     gatekeeper = Gatekeeper(base.munge, choose.admin_uids(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk, file, shared)
-    passing = _passing(shared, sealer)
+    passing = _passing(shared, sealer, lambda: cycle.latest is not None)
     at_http, at_users = (passing.at(door) if passing is not None else None for door in (HTTP, USERS))
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings), at_http)
     users = _users(base, source, gatekeeper, at_users)
@@ -194,7 +194,12 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
     )
     leading = Leading(
         base.lease,
-        Me(name=base.place.name, version=__version__),
+        Me(
+            name=base.place.name,
+            cluster=base.settings.cluster.name,
+            place=place_in_lease(base.settings.head.state_dir),
+            version=__version__,
+        ),
         clock=base.clock,
         steady=steady_now,
         deadman=Deadman().set,
@@ -206,11 +211,12 @@ def _shared(base: _Base, cycle: Callable[[], Cycle]) -> Shared | None:
     return Shared(leading=leading, following=following, beside=beside)
 
 
-def _passing(shared: Shared | None, sealer: Sealer) -> Passing | None:
+def _passing(shared: Shared | None, sealer: Sealer, has_looked: Callable[[], bool]) -> Passing | None:
     """Return what a follower needs to pass requests on; None for a head alone."""
     if shared is None:
         return None
-    return Passing(leadership=shared.leading.leadership, open=HeadWay(sealer, __version__).open)
+    way = HeadWay(sealer, __version__)
+    return Passing(leadership=shared.leading.leadership, open=way.open, has_looked=has_looked)
 
 
 def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:

@@ -26,11 +26,17 @@ ALONE = Leadership(is_mine=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderWord:
-    """What a leader writes into the lease each time that it renews it. `at` and `since` are Unix seconds."""
+    """What a leader writes into the lease each time that it renews it. `at` and `since` are Unix seconds.
+
+    `place` tells its host and state_dir, of which one process can be a head, from any other. `cluster` is the name of
+    the cluster whose state the database has.
+    """
 
     at: float = 0.0
     since: float = 0.0
     version: str = ""
+    cluster: str = ""
+    place: str = ""
     is_blind: bool = False
     """Whether it cannot read Slurm."""
 
@@ -57,6 +63,8 @@ class FollowerWord:
     """Why it could not take over now; empty if it could."""
     is_beside_slurmctld: bool = False
     """Whether the slurmctld that is in control runs on its host."""
+    ahead_s: float = 0.0
+    """By how much its clock is ahead of the leader's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +76,7 @@ class OtherHead:
     picture_s: float | None
     trouble: str
     version: str
+    ahead_s: float = 0.0
 
     @property
     def why_not(self) -> str:
@@ -77,8 +86,14 @@ class OtherHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """The heads of a cluster, for people. `since` is Unix seconds; `trouble` is why the lease cannot be renewed now."""
+    """The heads of a cluster, for people, as one of them knows them.
 
+    `is_mine` is whether that one leads, and may act; else `picture_s` is how old its picture of Slurm is. `since` is
+    Unix seconds; `trouble` is why that one may not lead now, such as a database that does not answer.
+    """
+
+    is_mine: bool
+    picture_s: float | None
     leader: str
     epoch: int
     since: float

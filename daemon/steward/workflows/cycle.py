@@ -159,6 +159,10 @@ class Cycle:
             self.clock_set = str(found)
         except Deposed as error:
             log.error("%s", error)
+        # Such as who asked for the handover that ends this head: no turn comes any more that would write it.
+        left = self._parts.new_events
+        while left and self._parts.journal.tell(left[0]):
+            left.popleft()
         self._parts.journal.flush()
 
     def _run(self) -> None:
@@ -226,11 +230,12 @@ class Cycle:
         except Deposed:
             raise
         except PortError as error:
-            log.error("the cycle could not go on: %s", error)
-            self._note_failed_turn(str(error))
+            if self._note_failed_turn(str(error)):
+                log.error("the cycle could not go on: %s", error)
         except Exception as error:
-            log.exception("the cycle failed; open cases: %s", self._open_cases())
-            self._note_failed_turn(f"an error in the head ({type(error).__name__}: {error}); its log shows where")
+            why = f"an error in the head ({type(error).__name__}: {error}); its log shows where"
+            if self._note_failed_turn(why):
+                log.exception("the cycle failed; open cases: %s", self._open_cases())
         else:
             self._note_good_turn()
             self._publish(snapshot)
@@ -254,14 +259,19 @@ class Cycle:
             else:
                 return
 
-    def _note_failed_turn(self, why: str) -> None:
-        """Note that a turn failed; report it by an event once failures last for `_TELL_S`."""
+    def _note_failed_turn(self, why: str) -> bool:
+        """Note that a turn failed; report it by an event once failures last for `_TELL_S`.
+
+        Return whether the turn before did not fail for the same reason.
+        """
         now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
+        is_new = self._decides or why != self._failing.why
         since = now if self._decides else self._failing.since
         self._failing, self._decides = HeadStandstill(since=since, why=why), False
         if not self._is_told and now - since >= _TELL_S:
             event = Event(at=now, kind="head.standstill", text=self._failing.text(now), level=Level.ERROR)
             self._is_told = self._parts.journal.tell(event)
+        return is_new
 
     def _note_good_turn(self) -> None:
         """Note that a turn went well; report readiness after the first good turn, and the end of a long standstill."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
-from steward.model.leadership import Heads
+from steward.model.leadership import Heads, OtherHead
 from steward.model.node_names import expand_nodes, fold
 from steward.model.observed import REFUSED_BY_AGENT, AgentDetail, AgentView
 from steward.model.settings import Problem, Settings, SettingsError
@@ -21,6 +21,8 @@ _TREE_WIDTH = 65533
 _CONF = "slurm.conf"
 _MIN_JOB_AGE_S = 60
 _SKEW_S = 1.0
+_HEADS_APART_S = 5.0
+"""More than it takes until a renewed lease is seen."""
 _LONGEST = 300
 """The most characters of a list of nodes."""
 
@@ -97,8 +99,11 @@ def judge_channels(settings: Settings, api_groups: Collection[str]) -> list[Doct
     ]
 
 
-def judge_heads(heads: Heads | None) -> list[DoctorLine]:
-    """Judge which head leads, and whether another one could take over now; no line for a head alone."""
+def judge_heads(heads: Heads | None, version: str) -> list[DoctorLine]:
+    """Judge which head leads, and whether another one could take over now; no line for a head alone.
+
+    `version` is the leader's.
+    """
     if heads is None:
         return []
     lines = [ok("heads", f"{heads.leader} leads, since {local_time(heads.since)}")]
@@ -111,9 +116,24 @@ def judge_heads(heads: Heads | None) -> list[DoctorLine]:
         else:
             age = f"its picture of Slurm is {other.picture_s or 0.0:.0f} s old"
             lines.append(ok("heads", f"{other.name} could take over now; {age}"))
+        if other.is_heard:
+            lines += _differences(other, version)
     if not heads.others:
         remedy = "name two heads in agent.head, and start stewardd on both (docs/operations.md)"
         lines.append(warn("heads", "no other head can take over", remedy))
+    return lines
+
+
+def _differences(other: OtherHead, version: str) -> list[DoctorLine]:
+    """Judge in what a head that follows differs from the leader, of what should be the same."""
+    lines = []
+    if other.version != version:
+        text = f"{other.name} is {other.version or 'of another version'}, the leader {version}"
+        lines.append(warn("heads", text, "upgrade the other one, too (docs/operations.md, two heads)"))
+    if abs(other.ahead_s) > _HEADS_APART_S:
+        word = "ahead of" if other.ahead_s > 0 else "behind"
+        text = f"the clock of {other.name} is {abs(other.ahead_s):.0f} s {word} the leader's"
+        lines.append(warn("heads", text, "set both (`chronyc makestep`) and keep an NTP client running"))
     return lines
 
 

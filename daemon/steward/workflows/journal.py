@@ -122,13 +122,12 @@ class Journal:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
 
     def tell(self, event: Event) -> bool:
-        """Write one event that belongs to no plan; return whether the store took it."""
-        log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
+        """Write one event that belongs to no plan, and log it; return False if the store does not take it."""
         try:
             self._store.add_events([event])
-        except PortError as error:
-            log.info("the store does not take the event %s: %s", event.kind, error)
+        except PortError:
             return False
+        log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
         return True
 
     def told(self, action: Action, kind: str, error: str) -> None:

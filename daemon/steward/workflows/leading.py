@@ -32,6 +32,11 @@ DEADMAN_S = 0.5
 """How long after the last act a process that still stands still is ended; before another head takes the lease."""
 
 
+_ONE_NAME = (
+    "name both in agent.head as agents reach them, such as head1:6861 and head2:6861, on both hosts and all nodes"
+)
+
+
 class End(Enum):
     """Why a head that led leads no more."""
 
@@ -55,14 +60,18 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """This head, for the others."""
+    """This head, for the others. `cluster`, `place`: see LeaderWord."""
 
     name: str
+    cluster: str = ""
+    place: str = ""
     version: str = ""
 
     def word(self, at: float, since: float, *, is_blind: bool = False) -> LeaderWord:
         """Return what this head writes into the lease."""
-        return LeaderWord(at=at, since=since, version=self.version, is_blind=is_blind)
+        return LeaderWord(
+            at=at, since=since, version=self.version, cluster=self.cluster, place=self.place, is_blind=is_blind
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +129,7 @@ class Leading:
         self._leadership = Leadership()
         self._trouble = "the lease has not been read yet"
         self._seen: _Seen | None = None
+        self._twin = ""
         self._heard: dict[str, _Seen] = {}
         self._words: Mapping[str, FollowerWord] = {}
         self._told, self._beat, self._is_ready = float("-inf"), 0, False
@@ -150,6 +160,8 @@ class Leading:
         known, heard, words = self._leadership, self._heard_now(), self._words
         names = [*dict.fromkeys((*self._peers, *sorted(heard)))]
         return Heads(
+            is_mine=self.leadership().is_mine,
+            picture_s=None if self.leads.is_set() else self._sight.as_follower().picture_s,
             leader=known.leader,
             epoch=known.epoch,
             since=known.since,
@@ -205,19 +217,24 @@ class Leading:
         """Do what is due now; return the seconds until the next step."""
         try:
             wait_s = self._renew() if self.leads.is_set() else self._follow()
-            self._trouble = ""
+            self._note_trouble(self._twin)
         except Deposed as error:
             log.error("%s: this head ends, and the next one follows", error)
             self._set_deadline(float("-inf"))
             self._ended(End.DEPOSED)
             return 0.0
         except PortError as error:
-            if not self._trouble:
-                log.warning("%s", error)
+            self._note_trouble(str(error))
             # What was not seen to change for want of a look may have changed.
-            self._trouble, self._seen, wait_s = str(error), None, LOOK_S
+            self._seen, wait_s = None, LOOK_S
         self._tell_manager()
         return wait_s
+
+    def _note_trouble(self, text: str) -> None:
+        """Note why this head may not lead; log it when it begins."""
+        if text and not self._trouble:
+            log.warning("%s", text)
+        self._trouble = text
 
     # A thread of its own, since that of the lease may wait for the database
 
@@ -241,17 +258,29 @@ class Leading:
         if self._seen is None or self._seen.value != (there.epoch, there.beat):
             if self._seen is not None and there.leader:
                 self._ahead_s = self._clock.now() - there.word.at
+            self._twin = self._why_twin(there) if self._seen is not None else ""
             self._seen = _Seen((there.epoch, there.beat), now)
-        # A lease in our own name is one of a process that is over: only one head can hold this host's state_dir.
-        is_free = there.leader in ("", self._me.name) or now - self._seen.changed >= TAKE_S
+        # A lease of our place is one of a process that is over.
+        is_free = not there.leader or self._is_ours(there) or now - self._seen.changed >= TAKE_S
         if is_free and self._take(there):
             return RENEW_S
         self._leadership, self.is_leader_blind = _as_known(there), there.word.is_blind
         if now - self._told >= TELL_S:
             self._told, self._beat = now, self._beat + 1
-            word = replace(self._sight.as_follower(), beat=self._beat, version=self._me.version)
+            said = self._sight.as_follower()
+            word = replace(said, beat=self._beat, version=self._me.version, ahead_s=self._ahead_s)
             self._port.tell(self._me.name, word)
         return LOOK_S
+
+    def _is_ours(self, there: Lease) -> bool:
+        """Return whether an earlier process of this head holds the lease."""
+        return there.leader == self._me.name and there.word.place == self._me.place
+
+    def _why_twin(self, there: Lease) -> str:
+        """Return that a head of another host that leads has our name; empty if it has not."""
+        if there.leader != self._me.name or self._is_ours(there):
+            return ""
+        return f"another host's head has the same name, {there.leader}, and leads: {_ONE_NAME}"
 
     def _take(self, there: Lease) -> bool:
         """Take the lease if it is still as it was read; return whether it is ours."""
@@ -260,6 +289,7 @@ class Leading:
         if taken is None:
             return False
         self._hold(taken, began)
+        self._twin = ""
         self._led_from = began
         self.leads.set()
         before = f"{there.leader} led before, and renews its lease no more" if there.leader else "the lease was free"
@@ -334,7 +364,14 @@ class Leading:
 
 
 def _other(name: str, word: FollowerWord, is_heard: bool) -> OtherHead:
-    return OtherHead(name=name, is_heard=is_heard, picture_s=word.picture_s, trouble=word.trouble, version=word.version)
+    return OtherHead(
+        name=name,
+        is_heard=is_heard,
+        picture_s=word.picture_s,
+        trouble=word.trouble,
+        version=word.version,
+        ahead_s=word.ahead_s,
+    )
 
 
 def _as_known(lease: Lease) -> Leadership:

@@ -7,6 +7,7 @@ import pytest
 from steward.head import choose
 from steward.head.beside import Beside
 from steward.head.peers import AmongHeads, place_of
+from steward.model.leadership import LeaderWord, Lease
 from steward.model.settings import Settings
 from steward.ports import Permanent, Retryable
 
@@ -46,6 +47,16 @@ def test_a_second_head_without_a_database_that_both_can_reach_is_refused_with_th
             Permanent, match=r"203\.0\.113\.1:6861: two heads need one database; .*steward head move-state"
         ):
             choose.open_lease(settings, ["203.0.113.1:6861"])
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("", "blue"), ("blue", "blue"), ("blue", "")])
+def test_a_database_without_another_cluster_s_state_is_taken(theirs: str, ours: str) -> None:
+    choose.check_cluster(Lease(word=LeaderWord(cluster=theirs)), ours)
+
+
+def test_the_database_of_another_cluster_is_refused_with_the_way_out() -> None:
+    with pytest.raises(Permanent, match=r"the state of another cluster, red: name one for blue alone"):
+        choose.check_cluster(Lease(word=LeaderWord(cluster="red")), "blue")
 
 
 def test_a_head_alone_with_a_file_has_no_lease() -> None:

@@ -407,6 +407,32 @@ def kinds(bench: Bench) -> list[str]:
     return [event.kind for event in bench.store.log]
 
 
+def test_who_asked_for_the_handover_that_ends_a_head_is_written() -> None:
+    """No turn comes after it."""
+    bench = Bench()
+    bench.cycle.stop()
+    bench.told.append(Event(at=NOW, kind="head.handed_over", text="root asked for it"))
+    bench.cycle.run()
+
+    assert kinds(bench) == ["head.handed_over"]
+
+
+def test_a_head_that_cannot_go_on_says_so_in_its_log_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
+    """A database may be away for a night."""
+    bench = Bench(plan=once(down()))
+    for why in ("the database is locked", "the database is away"):
+        bench.store.refuse = Retryable(why)
+        for _ in range(20):
+            bench.cycle.turn()
+            bench.clock.at += 30.0
+    said = [one.getMessage() for one in caplog.records]
+
+    assert said == [
+        "the cycle could not go on: the database is locked",
+        "the cycle could not go on: the database is away",
+    ]
+
+
 @pytest.mark.parametrize("why", ["the database is locked", "an error in the plan"])
 def test_a_head_whose_turns_fail_is_not_ready_and_says_since_when_and_why(why: str) -> None:
     """Ready is said after the first turn that goes well, and a long standstill is an event where the store takes it."""

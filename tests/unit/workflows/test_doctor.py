@@ -279,15 +279,24 @@ def _other(**said: Any) -> OtherHead:
 
 
 def _heads(*others: OtherHead, trouble: str = "") -> Heads:
-    return Heads(leader="head1:6861", epoch=7, since=5.0, is_beside_slurmctld=True, trouble=trouble, others=others)
+    return Heads(
+        is_mine=True,
+        picture_s=None,
+        leader="head1:6861",
+        epoch=7,
+        since=5.0,
+        is_beside_slurmctld=True,
+        trouble=trouble,
+        others=others,
+    )
 
 
 def test_a_head_alone_has_no_line_on_heads() -> None:
-    assert judge_heads(None) == []
+    assert judge_heads(None, "1.0") == []
 
 
 def test_a_follower_that_could_take_over_is_told_with_the_age_of_its_picture() -> None:
-    leads, ready = judge_heads(_heads(_other()))
+    leads, ready = judge_heads(_heads(_other()), "1.0")
 
     assert (leads.health, leads.text[:18]) == (Health.OK, "head1:6861 leads, ")
     assert (ready.health, ready.text) == (
@@ -304,13 +313,28 @@ def test_a_follower_that_could_take_over_is_told_with_the_age_of_its_picture() -
     ],
 )
 def test_a_follower_that_could_not_take_over_is_told_with_the_reason(other: OtherHead, why: str) -> None:
-    told = judge_heads(_heads(other))[-1]
+    told = judge_heads(_heads(other), "1.0")[-1]
 
     assert (told.health, told.text) == (Health.WARN, f"head2:6861 could not take over now: {why}")
 
 
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        (_other(version="1.1"), "head2:6861 is 1.1, the leader 1.0"),
+        (_other(ahead_s=30.2), "the clock of head2:6861 is 30 s ahead of the leader's"),
+        (_other(ahead_s=-30.2), "the clock of head2:6861 is 30 s behind the leader's"),
+    ],
+)
+def test_a_follower_that_could_take_over_but_differs_is_told(other: OtherHead, text: str) -> None:
+    leads, ready, told = judge_heads(_heads(other), "1.0")
+
+    assert (leads.health, ready.health) == (Health.OK, Health.OK)
+    assert (told.health, told.text) == (Health.WARN, text)
+
+
 def test_a_lease_that_cannot_be_renewed_and_an_absent_second_head_are_told() -> None:
-    lease, alone = judge_heads(_heads(trouble="db1 does not answer"))
+    lease, alone = judge_heads(_heads(trouble="db1 does not answer"), "1.0")
 
     assert (lease.health, lease.text) == (Health.BAD, "no lease: db1 does not answer")
     assert (alone.health, alone.text) == (Health.WARN, "no other head can take over")

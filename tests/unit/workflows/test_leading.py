@@ -69,6 +69,20 @@ def test_a_head_that_starts_again_takes_its_own_lease_at_once(heads: Heads) -> N
     assert heads.leader == "head1"
 
 
+def test_two_hosts_whose_heads_have_one_name_never_lead_at_once(heads: Heads) -> None:
+    """As where `agent.head` is left at its default on both: the second one does not take the lease for its own."""
+    heads.add("head1", host="a")
+    heads.run(10.0)
+    second = heads.add("head1", host="b")
+    heads.run(60.0)
+
+    assert heads.leader == "a"
+    assert "another host's head has the same name, head1" in second.leading.trouble()
+    del heads.heads["a"]
+    heads.run(TAKE_S + 2 * LOOK_S + 0.1)
+    assert heads.leader == "b"
+
+
 def test_a_lease_that_is_given_up_is_taken_at_the_next_look(heads: Heads) -> None:
     first = heads.add("head1")
     heads.run(1.0)

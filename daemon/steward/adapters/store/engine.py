@@ -27,7 +27,7 @@ _PRIVATE = 0o600
 _MYSQL_BOUNDS = ("SET SESSION idle_transaction_timeout = 3", "SET SESSION innodb_lock_wait_timeout = 3")
 _POSTGRESQL_BOUNDS = ("SET idle_in_transaction_session_timeout = '3s'", "SET lock_timeout = '3s'")
 """The server ends the transaction of a head whose machine is gone: it would hold the lease's row for hours."""
-SHARED = "name a MariaDB or PostgreSQL in head.database, and move the store there with `steward head move-state`"
+SHARED = "name a MariaDB in head.database, and move the store there with `steward head move-state`"
 _REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
 REVISION = "0001"
 """The revision of the tables. A change after a release needs another one, and a step that leads to it."""

@@ -118,8 +118,20 @@ def _alerts(status: Json, stands: str) -> Iterable[Alert]:
         yield Alert(level="warning", text=PAUSED)
     if not status["acts"]:
         yield Alert(level="warning", text=REPORT_ONLY)
+    yield from _alerts_of_heads(status["heads"])
     if not status["resumes"]:
         yield Alert(level="warning", text="Resuming is off (resume.enabled = false): no job is brought back.")
+
+
+def _alerts_of_heads(heads: Json | None) -> Iterable[Alert]:
+    """Yield a warning for each other head that could not take over now; none for a head alone."""
+    if heads is None:
+        return
+    if heads["trouble"]:
+        yield Alert(level="error", text=f"No lease, so no head acts: {heads['trouble']}")
+    for other in heads["others"]:
+        if other["why_not"]:
+            yield Alert(level="warning", text=f"{other['name']} could not take over now: {other['why_not']}")
 
 
 def _box(id: str, title: str, parts: Sequence[tuple[Sequence[T], Callable[[T], Line]]], more: str, none: str) -> Box:
