@@ -113,3 +113,12 @@ def with_partition(picture: Picture, own_qos: str = "") -> Picture:
     """Slurm has told of the partition, and of its own QOS."""
     main = Partition(name="main", state=PartitionState.UP, own_qos=own_qos)
     return picture.see(partitions={**picture.seen.partitions, main.name: main})
+
+
+def counted_by_slurm(picture: Picture, account: str, gpus: int) -> Picture:
+    """So many GPUs count as used in the account."""
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    used = {"gres/gpu": gpus, "gres/gpu:l4": gpus}
+    every = tuple(replace(a, used=used) if a.account == account and not a.user else a for a in accounting.associations)
+    return picture.see(accounting=replace(accounting, associations=every, at=picture.now))

@@ -80,8 +80,17 @@ class QuotaStory(Story):
     @property
     def makes_room_itself(self) -> bool:
         """Steward ends the jobs that are evicted, not Slurm: the weaker mode (before 23.02)."""
-        release = self.bed.run(["sinfo", "-V"]).text.split()[-1].split(".")
-        return (int(release[0]), int(release[1])) < (23, 2)
+        return self._release < (23, 2)
+
+    @property
+    def miscounts_parts(self) -> bool:
+        """Slurm counts too little in use after a heterogeneous job was submitted."""
+        return self._release >= (26, 5)
+
+    @cached_property
+    def _release(self) -> tuple[int, int]:
+        year, month, *_ = self.bed.run(["sinfo", "-V"]).text.split()[-1].split(".")
+        return int(year), int(month)
 
     def account(self, *teams: str) -> None:
         """Accounts that the site has already; root and USER are in them."""

@@ -12,7 +12,7 @@ from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.planned import FirstJob
-from steward.policy.quota.requests import Unit, holds_nodes
+from steward.policy.quota.requests import Unit, holds_nodes, parts_of_failed_start
 from steward.policy.quota.turn import Turn, is_delayed, take_turn
 from steward.policy.quota.words import amounts_text
 
@@ -277,6 +277,8 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
             )
     elif is_delayed(job, draft):
         waits = "Slurm's delay after its requeue is about to be ended"
+    elif parts_of_failed_start(unit.jobs, draft.now):
+        waits = "one of its parts could not start, and Slurm's delay after that is about to be ended"
     uses = amounts_text(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
 

@@ -43,6 +43,21 @@ def test_the_nodes_that_slurm_calls_not_available(described: str, names: set[str
     assert records.job_of(job_line(reason="ReqNodeNotAvail", described=described)).unavailable == names
 
 
+@pytest.mark.parametrize(
+    ("described", "reason"),
+    [
+        ("ReqNodeNotAvail, May be reserved for other job", "Resources"),
+        ("ReqNodeNotAvail,_May_be_reserved_for_other_job", "Resources"),
+        ("ReqNodeNotAvail, UnavailableNodes:n2", "ReqNodeNotAvail"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "ReqNodeNotAvail"),
+        ("", "ReqNodeNotAvail"),
+    ],
+)
+def test_a_job_whose_required_nodes_are_in_use_waits_for_resources(described: str, reason: str) -> None:
+    """None of them is out: others have them, or Slurm keeps them for a job that comes first."""
+    assert records.job_of(job_line(reason="ReqNodeNotAvail", described=described)).reason == reason
+
+
 @pytest.mark.parametrize(("limit", "seconds"), [("90", 5400.0), ("", None)])
 def test_a_time_limit_is_seconds_or_none(limit: str, seconds: float | None) -> None:
     assert records.job_of(job_line(limit_minutes=limit)).time_limit_s == seconds

@@ -33,6 +33,8 @@ CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
 _NODES_ASKED = re.compile(r"(?:^|,)node=([1-9][0-9]{0,8})(?:,|$)")
 _UNAVAILABLE = re.compile(r"ReqNodeNotAvail,[ _]?UnavailableNodes:([^ ]+)")
+_TAKEN = re.compile(r"ReqNodeNotAvail,[ _]?May[ _]be[ _]reserved")
+"""Slurm's words about required nodes (`-w`) of which none is out: jobs have them, or Slurm keeps them for one."""
 _NO_EXTRA: dict[str, str] = {}
 
 
@@ -79,7 +81,7 @@ def job_of(line: str) -> Job:
         state=state,
         user_id=int(of["user_id"]),
         flags=flags,
-        reason=hold_reason(record_form.unescaped(of["reason"]), record_form.unescaped(of["described"])),
+        reason=job_reason(record_form.unescaped(of["reason"]), record_form.unescaped(of["described"])),
         nodes=nodes,
         batch_host=NodeName(record_form.unescaped(of["batch_host"])) if of["batch_host"] else None,
         is_batch=of["is_batch"] == "1",
@@ -282,10 +284,12 @@ def tasks_at_once(text: str) -> int:
     return int(most) if most.isascii() and most.isdigit() else 0
 
 
-def hold_reason(word: str, description: str) -> str:
-    """Return the reason of a hold."""
+def job_reason(word: str, description: str) -> str:
+    """Return why a job waits: Slurm's word, or what its description says more exactly."""
     # Slurm calls its own holds `JobHeldUser` too; only the description tells them apart (`launch failed requeued held`)
-    return description if word == "JobHeldUser" and description else word
+    if word == "JobHeldUser" and description:
+        return description
+    return "Resources" if _TAKEN.match(description) else word
 
 
 def unavailable(description: str) -> frozenset[NodeName]:

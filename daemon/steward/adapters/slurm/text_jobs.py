@@ -60,6 +60,8 @@ _NONE = frozenset({"(null)", "N/A", "n/a", ""})
 _DESCRIBED = {
     "Nodes required for job are DOWN, DRAINED": "Resources",
     "Nodes_required_for_job_are_DOWN,_DRAINED": "Resources",
+    "ReqNodeNotAvail, May be reserved": "Resources",
+    "ReqNodeNotAvail,_May_be_reserved": "Resources",
     "ReqNodeNotAvail": "ReqNodeNotAvail",
 }
 """Descriptions in place of a reason, by their beginning, with the reason."""

@@ -78,7 +78,12 @@ def _adopt_slurms_victims(draft: Draft) -> None:
     """Replace our choice of victims by Slurm's."""
     # an eviction left to Slurm's preemption may hit another job than we chose: then drop ours, and record that job's
     expected = list(_left_to_slurm(draft))
-    for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
+    for job in _chosen_by_slurm(draft) if expected else ():
+        ours = next((each for each in expected if _may_make_room(job, each[1], draft)), None)
+        if ours is None:
+            continue  # Slurm made room for another job
+        expected.remove(ours)
+        id, eviction = ours
         _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
@@ -86,6 +91,12 @@ def _adopt_slurms_victims(draft: Draft) -> None:
             f"covers it, with what {team} had borrowed; Slurm chose it, and {_fate(job, draft)}"
         )
         draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
+
+
+def _may_make_room(job: Job, eviction: Eviction, draft: Draft) -> bool:
+    """Return whether the waiting job of an eviction may run on a node of this job."""
+    to = draft.seen.jobs.get(JobId(eviction.to_job))
+    return to is not None and not draft.overview.nodes_of(to.partition).isdisjoint(job.nodes)
 
 
 def _left_to_slurm(draft: Draft) -> Iterator[tuple[JobId, Eviction]]:

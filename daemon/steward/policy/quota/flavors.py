@@ -1,15 +1,17 @@
 """The machine type of each node, the resources of nodes that take jobs, and Slurm's names for them (TRES)."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from steward.model.gres import gpus_of
 from steward.model.ids import NodeName
+from steward.model.job import Job
 from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, profile_of, resource
 from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
+from steward.policy.quota.constraint import satisfies
 
 _READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
@@ -30,7 +32,9 @@ class Flavors:
         self.named = frozenset(named)
         self._order = sorted(named | described, key=lambda name: (name not in named, name))
         self._known: dict[tuple[frozenset[str], str], str] = {}
-        self._of_partitions: dict[str, tuple[str, ...]] = {}
+        self._shapes: dict[str, frozenset[tuple[str, frozenset[str]]]] = {}
+        """For each list of partitions: the types of their nodes, with the features that nodes of the type have."""
+        self._of_jobs: dict[tuple[str, str, frozenset[NodeName]], tuple[str, ...]] = {}
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
         self.present = frozenset(self.type_of.values())
         """The machine types of which the cluster has nodes."""
@@ -53,7 +57,7 @@ class Flavors:
         return (
             (self.type_of, self.usable, self.capacity, self.words, self.largest, self.threads, self._types)
             == (other.type_of, other.usable, other.capacity, other.words, other.largest, other.threads, other._types)
-        ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
+        ) and all(self._types_for(*key) == found for key, found in other._of_jobs.items())
 
     def _type(self, name: NodeName, node: Node) -> str:
         """Return the node's machine type; empty if it is unknown."""
@@ -63,9 +67,9 @@ class Flavors:
             return group.types[0]
         key = node.features, node.gres
         if key not in self._known:
-            self._known[key] = next((each for each in self._order if self._fits(each, node)), "") or self._named_by(
-                node
-            )
+            by_name = (each for each in self._order if _is_named(each, node))
+            by_parts = (each for each in self._order if self._fits(each, node))
+            self._known[key] = next(by_name, "") or next(by_parts, "") or self._named_by(node)
         return self._known[key]
 
     def _named_by(self, node: Node) -> str:
@@ -74,10 +78,8 @@ class Flavors:
         return min((name for name in names if self._types[name].gpus), default="")
 
     def _fits(self, name: str, node: Node) -> bool:
-        """Return whether the node is of this type, by features and Gres, or by a feature with the type's name."""
+        """Return whether the node is of this type by its features and Gres."""
         each = self._types.get(name, MachineType(name=name))
-        if name in node.features or name.removeprefix("ml.") in node.features:
-            return True
         if not (each.features or each.gres):
             return False
         has_gpus = not each.gres or sorted(gpus_of(each.gres)) == sorted(gpus_of(node.gres))
@@ -133,12 +135,29 @@ class Flavors:
             {profile}
         )
 
-    def types_of(self, partitions: str) -> tuple[str, ...]:
-        """Return the machine types on which jobs of these partitions may run, sorted, with "" for unknown ones last."""
-        if partitions not in self._of_partitions:
-            nodes = self._draft.overview.nodes_of(partitions)
-            self._of_partitions[partitions] = tuple(sorted({self.type_of.get(n, "") for n in nodes}, key=_last_if_none))
-        return self._of_partitions[partitions]
+    def types_for(self, job: Job) -> tuple[str, ...]:
+        """Return the machine types on which a job may run, sorted, with "" for unknown ones last.
+
+        They are those of its partitions, narrowed down by its `--constraint` and by nodes that it requires.
+        """
+        required = job.required if len(job.required) >= max(job.node_count, 1) else frozenset[NodeName]()
+        key = job.partition, job.features, required
+        if key not in self._of_jobs:
+            self._of_jobs[key] = self._types_for(*key)
+        return self._of_jobs[key]
+
+    def _types_for(self, partitions: str, features: str, required: frozenset[NodeName]) -> tuple[str, ...]:
+        """Work out the machine types; a constraint that no node satisfies counts as none."""
+        if partitions not in self._shapes:
+            self._shapes[partitions] = self._shapes_of(self._draft.overview.nodes_of(partitions))
+        shapes = self._shapes_of(required) or self._shapes[partitions]
+        found = {kind for kind, has in shapes if not features or satisfies(features, has)}
+        return tuple(sorted(found or {kind for kind, _ in shapes}, key=_last_if_none))
+
+    def _shapes_of(self, nodes: Iterable[NodeName]) -> frozenset[tuple[str, frozenset[str]]]:
+        """Return the types of known nodes, each with the features that a node of the type has."""
+        known = self._draft.seen.nodes
+        return frozenset((self.type_of.get(name, ""), known[name].features) for name in nodes if name in known)
 
     def without_type(self) -> Mapping[NodeName, int]:
         """Return the nodes of unknown machine type that take jobs and have accelerators, with their number."""
@@ -168,6 +187,11 @@ def _is_of_others(each: Reservation, draft: Draft) -> bool:
     # other jobs use the rest of the nodes of a partial reservation; jobs of a magnetic reservation need not name it
     nodes = draft.seen.nodes
     return not 0 < each.cpus < sum(nodes[name].cpus for name in each.nodes if name in nodes)
+
+
+def _is_named(kind: str, node: Node) -> bool:
+    """Return whether a feature of the node names the machine type."""
+    return kind in node.features or kind.removeprefix("ml.") in node.features
 
 
 def _last_if_none(kind: str) -> tuple[bool, str]:

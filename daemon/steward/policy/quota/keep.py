@@ -25,7 +25,7 @@ from steward.policy.quota.edits import Edits, edits, forget
 from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.others import release_others, wanted_others
-from steward.policy.quota.requests import Unit
+from steward.policy.quota.requests import Unit, parts_of_failed_start
 from steward.policy.quota.turn import Turn, is_delayed, take_turn
 
 _SETTLED = {
@@ -38,6 +38,8 @@ _FAILED = {
     QuotaStatus.CREATING: QuotaStatus.CREATE_FAILED,
     QuotaStatus.UPDATING: QuotaStatus.UPDATE_FAILED,
 }
+START_S = 30.0
+"""How long after a start that failed a heterogeneous job is started anew at the earliest, but for the first time."""
 
 
 def keep_quotas(draft: Draft) -> None:
@@ -118,10 +120,14 @@ def _move_to_qos(ruling: UnitRuling, turn: Turn, picture: Accounting, draft: Dra
         return 0
     is_ours = not _has_qos_of_its_users(unit, draft)
     wanted = _wanted_list(ruling, picture) if is_ours else ()
+    delayed = parts_of_failed_start(unit.jobs, draft.now) if not ruling.hopeless else []
     for job in unit.jobs:
         if wanted and set(job.qos.split(",")) != set(wanted):  # compare without order: Slurm sorts the list by priority
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
-        touched += _skip_requeue_delay(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
+        if ruling.may_run and is_delayed(job, draft):
+            touched += _skip_delay(job, "it was evicted, and there is room for it again", RETRY_S, draft)
+        elif ruling.may_run and job in delayed:
+            touched += _skip_delay(job, "one of its parts could not start, and there is room for all", START_S, draft)
     most = unit.sizes[-1] if unit.sizes else 0
     if is_ours and ruling.nodes and ruling.nodes < most:
         text = f"a limit of its team would hold it up: {ruling.nodes} of {unit.sizes[0]} to {most} nodes fit"
@@ -140,14 +146,14 @@ def _has_qos_of_its_users(unit: Unit, draft: Draft) -> bool:
     return not any(draft.asked_at(ends_key(job)) is not None for job in unit.jobs)
 
 
-def _skip_requeue_delay(job: Job, draft: Draft) -> int:
-    """Start the job without Slurm's delay after a requeue; return how many changes were requested."""
+def _skip_delay(job: Job, text: str, retry_s: float, draft: Draft) -> int:
+    """Start the job without Slurm's delay after its last run or start; return how many changes were requested."""
     if draft.now < (safe := credential_safe_at(job, draft)):
         draft.wake(safe)
         return 0
-    why = Why(rule="quota.nudge", text="it was evicted, and there is room for it again")
+    why = Why(rule="quota.nudge", text=text)
     key = Key(f"quota:nudge:{job.id}:{job.restarts}")
-    return draft.wish(NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=job.excluded), RETRY_S)
+    return draft.wish(NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=job.excluded), retry_s)
 
 
 def _wanted_list(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:

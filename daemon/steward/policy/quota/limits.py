@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from steward.model.accounting import Accounting, Qos, borrowed_qos, guaranteed_qos
-from steward.model.job import parse_tres
+from steward.model.accounting import Accounting, Tres, borrowed_qos, guaranteed_qos
+from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of, profile_of
 from steward.policy.draft import Draft
 from steward.policy.quota.present import Held
@@ -74,7 +74,7 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
         found.append(
             WantedQos(
                 name=borrowed_qos(team),
-                caps=_as_slurm_counts(borrowed_qos(team), caps_of(turn, team, picture, amounts), turn, team, picture),
+                caps=_qos_caps(borrowed_qos(team), amounts, turn, team, picture),
                 priority=priorities[team],
                 preempt_mode="REQUEUE",
                 grace_s=int(draft.want.quota.grace_s),
@@ -88,7 +88,7 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
         found.append(
             WantedQos(
                 name=guaranteed_qos(team),
-                caps=_as_slurm_counts(guaranteed_qos(team), caps_of(turn, team, picture, amounts), turn, team, picture),
+                caps=_qos_caps(guaranteed_qos(team), amounts, turn, team, picture),
                 priority=GUARANTEED_PRIORITY,
                 preempts=others if picture.can.preempts else frozenset(),
             )
@@ -96,23 +96,29 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
     return found
 
 
-def _as_slurm_counts(name: str, caps: Caps, turn: Turn, team: str, picture: Accounting) -> Caps:
-    """Return the limits of a QOS, lowered by what Slurm counts too little in it."""
-    qos = picture.qos.get(name)
-    if qos is None or not picture.can.miscounts_parts:
+def _qos_caps(name: str, amounts: Mapping[Resource, int], turn: Turn, team: str, picture: Accounting) -> Caps:
+    """Return the limits of a team's QOS that hold its jobs to the amounts."""
+    caps, qos = caps_of(turn, team, picture, amounts), picture.qos.get(name)
+    jobs = (job for unit in turn.running.get(team, ()) for job in unit.jobs if job.qos == name)
+    return as_slurm_counts(caps, jobs, qos.used, picture) if qos is not None else caps
+
+
+def as_slurm_counts(caps: Caps, jobs: Iterable[Job], used: Tres, picture: Accounting) -> Caps:
+    """Return limits for these jobs, lowered by what Slurm counts too little of them: `used` is its count."""
+    if not picture.can.miscounts_parts:
         return caps
-    jobs = (job for unit in turn.running.get(team, ()) for job in unit.jobs if job.qos == name and job.is_active)
     # jobs that ran when Slurm was asked, and still do
-    long = [parse_tres(job.allocated) for job in jobs if (job.started or picture.at) <= picture.at - _BEGAN_BEFORE_S]
+    since = picture.at - _BEGAN_BEFORE_S
+    long = [parse_tres(job.allocated) for job in jobs if job.is_active and (job.started or picture.at) <= since]
     return {
-        tres: max(cap - _lacking(tres, long, qos), 0) if tres == CPU or tres.startswith(_GRES) else cap
+        tres: max(cap - _lacking(tres, long, used), 0) if tres == CPU or tres.startswith(_GRES) else cap
         for tres, cap in caps.items()
     }
 
 
-def _lacking(tres: str, jobs: Iterable[Mapping[str, int]], qos: Qos) -> int:
-    """Return how much less Slurm counts in a QOS than these jobs have."""
-    return max(0, sum(has.get(tres, 0) for has in jobs) - qos.used.get(tres, 0))
+def _lacking(tres: str, jobs: Iterable[Mapping[str, int]], used: Tres) -> int:
+    """Return how much less Slurm counts in use than these jobs have."""
+    return max(0, sum(has.get(tres, 0) for has in jobs) - used.get(tres, 0))
 
 
 def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset[str]:
@@ -141,7 +147,7 @@ def wanted_teams(turn: Turn, still: frozenset[str], picture: Accounting) -> Iter
             )
 
 
-def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting) -> dict[str, int]:
+def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting) -> Caps:
     """Return the most that the team may have."""
     names = turn.ledger.limits(team)
     most = dict.fromkeys(names, 0)
@@ -153,7 +159,10 @@ def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting)
             most[name] += owned.nominal.get(name, 0) + owned.may_borrow.get(name, 0)
     unbound = {name for each in below for name in names - turn.ledger.limits(each)}
     caps = caps_of(turn, team, picture, most)
-    return {tres: cap for tres, cap in caps.items() if unbound.isdisjoint(turn.words[team][tres])}
+    bound = {tres: cap for tres, cap in caps.items() if unbound.isdisjoint(turn.words[team][tres])}
+    has = picture.of_account(team)
+    jobs = (job for each in (team, *below) for unit in turn.running.get(each, ()) for job in unit.jobs)
+    return as_slurm_counts(bound, jobs, has.used, picture) if has is not None else bound
 
 
 def _teams_below(turn: Turn, picture: Accounting) -> Mapping[str, list[str]]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting
 from steward.model.action import SetTeam
 from steward.model.gres import gpus_of
-from steward.model.job import parse_tres
+from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, GPU, Resource, kind_of, machine_type_of, resource
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key
-from steward.policy.quota.limits import WantedTeam
+from steward.policy.quota.limits import WantedTeam, as_slurm_counts
 from steward.policy.quota.requests import add, holds_nodes
 from steward.policy.quota.turn import Turn
 
@@ -31,8 +31,10 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
     tops = _top_accounts(turn, picture)
     used: dict[str, dict[str, int]] = {}
     counted: dict[str, dict[str, int]] = {}
+    running: dict[str, list[Job]] = {}
     for job in draft.seen.jobs.values():
         if job.account in tops and holds_nodes(job):
+            running.setdefault(tops[job.account], []).append(job)
             # Slurm's limits do not count jobs that clean up, although these have their nodes still
             for sums in (used, counted) if job.is_active else (used,):
                 mine = sums.setdefault(tops[job.account], {})
@@ -43,8 +45,10 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
     unowned = {tres: n for tres, n in _unowned(turn, draft).items() if tres == CPU or tres in picture.tracked}
     left = {tres: max(0, n - sum(each.get(tres, 0) for each in used.values())) for tres, n in unowned.items()}
     for account in sorted(set(tops.values())):
-        has = counted.get(account, {})
-        caps = {tres: has.get(tres, 0) + left[tres] for tres in unowned} if account in used else unowned
+        has, record = counted.get(account, {}), picture.of_account(account)
+        most = {tres: has.get(tres, 0) + left[tres] for tres in unowned} if account in used else unowned
+        counts = record.used if record is not None else {}
+        caps = as_slurm_counts(most, running.get(account, ()), counts, picture)
         yield WantedTeam(account=account, qos=frozenset(), caps=caps, default_qos="")
 
 

@@ -8,10 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.quota import Resource
 from steward.policy.draft import Draft
-from steward.policy.quota.requests import Requests, Unit, add, holds_nodes, is_ready, may_be_ready_later
+from steward.policy.quota.requests import (
+    Requests,
+    Unit,
+    add,
+    holds_nodes,
+    is_ready,
+    may_be_ready_later,
+    parts_of_failed_start,
+)
 from steward.policy.traits import OfAccount, Trait
 
 IsReady = Callable[[Job, str], bool]
@@ -114,7 +123,12 @@ def present_jobs(draft: Draft, requests: Requests, teams: Mapping[str, str], may
             homeless.append(Held.of((unit,)))
     # Slurm starts all parts together: none runs while one of them may not
     pending = [job for job in parts if job.is_pending]
-    stuck = {job.het_job_id for job in pending if not may_run(job, teams.get(job.account, ""))}
+    whole: dict[JobId, list[Job]] = {}
+    for job in pending:
+        whole.setdefault(job.whole_id, []).append(job)
+    delayed = {job.id for each in whole.values() for job in parts_of_failed_start(each, draft.now)}
+    may_not = (job for job in pending if job.id not in delayed and not may_run(job, teams.get(job.account, "")))
+    stuck = {job.het_job_id for job in may_not}
     waiting += requests.units([j for j in pending if j.account in teams and j.het_job_id not in stuck], teams)
     return Present(running=running, held=held, homeless=homeless, waiting=_within_array_limits(waiting, running))
 

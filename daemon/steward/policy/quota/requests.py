@@ -23,6 +23,8 @@ _LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
 
 Other limits (of jobs, minutes, users) are the site's: nodes reclaimed for such a job would stay idle.
 """
+REQUEUE_DELAY_S, _DELAY_S = 150.0, 121.0
+"""Slurm before 25.11 delays a requeued job by 121 s, and every Slurm a heterogeneous job that could not start."""
 _MOST_KNOWN = 20_000
 """How many different requests are kept from turn to turn."""
 _MOST_SIZES = 1024
@@ -95,7 +97,7 @@ class Requests:
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
         """Results made from the units by `present`; dropped when the inputs of the units change."""
-        self._asked: dict[tuple[str, str, bool, bool, int, bool], tuple[Amounts, ...]] = {}
+        self._asked: dict[tuple[str, tuple[str, ...], bool, bool, int, bool], tuple[Amounts, ...]] = {}
         self._used: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
@@ -208,7 +210,8 @@ class Requests:
 
     def asks(self, job: Job) -> tuple[Amounts, ...]:
         """Return the amounts that one waiting job would use on each machine type on which it may run."""
-        key = job.requested, job.partition, job.exclusive, job.is_total, job.node_count, job.memory_per_cpu
+        types = self.flavors.types_for(job)
+        key = job.requested, types, job.exclusive, job.is_total, job.node_count, job.memory_per_cpu
         if key not in self._asked:
             tres = parse_tres(job.requested)
             kinds = _by_kind(tres)
@@ -218,7 +221,7 @@ class Requests:
                 self._as_slurm_counts(
                     {resource(each, kind): amount for kind, amount in kinds.items() if amount and each}, job
                 )
-                for each in self.flavors.types_of(job.partition)
+                for each in types
                 if self._may_run_on(each, typed, wants_gpus=wants_gpus)
             )
         return self._asked[key]
@@ -298,6 +301,22 @@ def is_ready(job: Job, now: float, team: str) -> bool:
         and (job.eligible or 0.0) <= now
         and (job.reason in _WAITS_FOR_NODES or _is_limited(job) or _is_of_another_team(job, team))
     )
+
+
+def is_back(job: Job) -> bool:
+    """Return whether the job waits for its start time, with no run left to clean up."""
+    return job.is_pending and not job.is_completing and job.reason == "BeginTime"
+
+
+def parts_of_failed_start(parts: Sequence[Job], now: float) -> list[Job]:
+    """Return the parts of a heterogeneous job that only Slurm's delay after a failed start keeps from running."""
+    # Where one part cannot start, Slurm takes back those that it had started, and delays only these (backfill.c,
+    # `_het_job_kill_now`). What a user wants later by `--begin` is hardly ever that near, and not for some parts only.
+    most = now + REQUEUE_DELAY_S
+    back = [job for job in parts if is_back(job) and now < (job.eligible or 0.0) <= most]
+    back = [job for job in back if (job.eligible or 0.0) >= (job.submitted or 0.0) + _DELAY_S]
+    rest = [job for job in parts if job not in back]
+    return back if rest and all(job.is_pending and (job.eligible or 0.0) <= now for job in rest) else []
 
 
 def _is_limited(job: Job) -> bool:

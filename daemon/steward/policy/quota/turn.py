@@ -29,10 +29,8 @@ from steward.policy.quota.ledger import Ledger, TeamAccount
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
 from steward.policy.quota.present import Held, Present, present_jobs
-from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
+from steward.policy.quota.requests import REQUEUE_DELAY_S, Amounts, Requests, Unit, add, is_back, is_ready
 
-REQUEUE_DELAY_S = 150.0
-"""Slurm before 25.11 delays a requeued job by 121 s."""
 REBALANCE_AFTER_S = 600.0
 """A job is evicted for a fairer share only after it ran this long, and only one job within this time."""
 ASKED_S = 10.0
@@ -139,8 +137,7 @@ def is_delayed(job: Job, draft: Draft) -> bool:
     # auto-resume nudges a job that opted in
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.whole_id in draft.jobs:
         return False
-    is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
-    return is_back and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
+    return is_back(job) and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
 
 
 def _is_ready(job: Job, team: str, flavors: Flavors, draft: Draft) -> bool:

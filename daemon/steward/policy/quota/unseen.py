@@ -11,7 +11,8 @@ from steward.model.accounting import borrowed_qos, guaranteed_qos
 from steward.model.job import Job
 from steward.model.quota import Eviction, Reclaimed
 from steward.policy.draft import Draft
-from steward.policy.quota.turn import REQUEUE_DELAY_S, teams_of
+from steward.policy.quota.requests import REQUEUE_DELAY_S
+from steward.policy.quota.turn import teams_of
 
 _BEGAN_WITHIN_S = 15.0
 """The owner's job begins within this time after the nodes are free: in Slurm's next scheduling round."""

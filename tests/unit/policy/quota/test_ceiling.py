@@ -10,7 +10,7 @@ from steward.model.job import JobState
 from steward.model.quota import Share, Strategy
 from tests.builders.picture import Picture
 from tests.builders.quota import G6, LISTS, MARKS, WEAK, a_picture, a_quota
-from tests.builders.quota_site import a_site, done, own, runs, settled, waits
+from tests.builders.quota_site import a_site, counted_by_slurm, done, own, runs, settled, waits
 
 
 def known(picture: Picture) -> Accounting:
@@ -111,3 +111,13 @@ def test_a_limit_is_lowered_by_what_slurm_counts_too_little_in_it(
     qos = {**counted.qos, "stw-a-g": replace(counted.qos["stw-a-g"], used={"gres/gpu": used, "gres/gpu:l4": used})}
     site, _ = done(site.see(accounting=replace(counted, qos=qos, at=site.now)))
     assert known(site).qos["stw-a-g"].limits["gres/gpu"] == limit
+
+
+@pytest.mark.parametrize(("used", "limit"), [(1, 4 + 4 - 3), (4, 4 + 4)], ids=["too little", "right"])
+def test_a_ceiling_is_lowered_by_what_slurm_counts_too_little_in_the_account(used: int, limit: int) -> None:
+    """It is what holds jobs in the site's own QOS."""
+    four = (Share(machine_type=G6.name, accelerators=4),)
+    site = a_site(replace(LISTS, miscounts_parts=True), own("a", 4, borrow_absolute=four), own("b", 4))
+    site = runs(site, 1, "a", 4, started=site.now - 60.0, qos="normal")
+    site, _ = done(counted_by_slurm(site, "a", used))
+    assert ceiling(site, "a")["gres/gpu"] == limit

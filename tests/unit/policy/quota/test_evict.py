@@ -14,7 +14,7 @@ from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.policy.quota.turn import requeue_key
 from tests.builders.picture import ON, Picture, n
-from tests.builders.quota import LISTS, WEAK
+from tests.builders.quota import LISTS, WEAK, tres
 from tests.builders.quota_lent import all_lent, gone_in
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
@@ -557,3 +557,16 @@ def test_a_job_that_ends_for_its_signal_is_put_back_although_nobody_wants_it_any
     ended = {"state": JobState.COMPLETED, "nodes": frozenset(), "ended": math.floor(picture.now)}
     _, actions = done(picture.change_job(3, **ended))
     assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]
+
+
+def test_slurms_victim_on_nodes_that_the_waiting_job_may_not_use_went_for_another_one() -> None:
+    """Seen on 26.05: an event named a job of another partition, and the team that Slurm had served was not told."""
+    less = all_lent(LISTS).change_job(1, requested=tres(3), allocated=tres(3))
+    picture, _ = done(waits(less, 9, "b", 4))
+    assert [id for id, memory in picture.memory.quota_jobs.items() if memory.yielding]
+    other = replace(picture.seen.nodes[n("n1")], partitions=frozenset({"other"}))
+    picture = picture.see(nodes={**picture.seen.nodes, other.name: other})
+    picture = runs(picture, 5, "a", 1, "b", partition="other")
+    picture, _ = done(picture.change_job(5, preempted=picture.now))
+    known = picture.memory.quota_jobs
+    assert [id for id, memory in known.items() if memory.yielding] == [3, 2]

@@ -12,8 +12,8 @@ from steward.policy.draft import Draft
 from steward.policy.quota.view import quota_view
 from steward.views.explain_quota import quota_lines
 from tests.builders.picture import Picture
-from tests.builders.quota import P5, WEAK, a_picture, a_quota, tres
-from tests.builders.quota_site import a_site, done, own, runs, settled, waits
+from tests.builders.quota import LISTS, P5, WEAK, a_picture, a_quota, tres
+from tests.builders.quota_site import a_site, counted_by_slurm, done, own, runs, settled, waits
 from tests.builders.want import but
 
 
@@ -58,6 +58,14 @@ def test_accounts_below_have_the_limit_of_the_one_above_and_accounts_above_a_tea
     under = tuple(replace(a, parent="dept") if a.account == "a" else a for a in accounting.associations)
     site = settled(site.see(accounting=replace(accounting, associations=under)))
     assert (limit(site, "x"), limit(site, "below"), limit(site, "dept")) == (3, None, None)
+
+
+def test_a_limit_is_lowered_by_what_slurm_counts_too_little_in_the_account() -> None:
+    """Slurm 26.05 takes parts of heterogeneous jobs out of the use at their submission; three GPUs are in use here."""
+    site = with_account(a_site(replace(LISTS, miscounts_parts=True), own("a", 5)), "x")
+    site = runs(settled(site), 1, "x", 3, on="n2", qos="normal", started=site.now - 60.0)
+    site, _ = done(counted_by_slurm(site, "x", 1))
+    assert limit(site, "x") == 1
 
 
 def test_what_a_person_set_stays_and_a_site_that_wants_none_gets_none() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from steward.model.accounting import Capabilities
-from steward.model.action import MoveJob
+from steward.model.action import MoveJob, NudgeJob
 from steward.model.job import JobState
 from steward.model.quota import Strategy
 from tests.builders.picture import Picture, names
 from tests.builders.quota import MARKS, WEAK, tres
-from tests.builders.quota_lent import BEHIND, FIRST, gone_in, of_two_parts, one_node_free, one_node_lent
+from tests.builders.quota_lent import BEHIND, FIRST, SECOND, gone_in, of_two_parts, one_node_free, one_node_lent
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 
 
@@ -65,3 +65,30 @@ def test_a_job_in_parts_that_its_quota_does_not_cover_stays_where_its_team_may_n
     lends = own("a", 4, strategy=Strategy.LEND, borrow_absolute=())
     site = settled(runs(a_site(WEAK, lends, own("b", 4)), 1, "a", 3))
     assert not [each for each in done(of_two_parts(site, "a"))[1] if isinstance(each, MoveJob)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "nudged"),
+    [
+        ({"reason": "BeginTime"}, {}, {FIRST}),
+        ({"reason": "BeginTime"}, {"reason": "BeginTime"}, set()),
+        ({"reason": "JobHeldUser"}, {}, set()),
+        ({"reason": "BeginTime", "submitted": -10.0, "eligible": 50.0}, {}, set()),
+        ({"reason": "BeginTime", "eligible": 1000.0}, {}, set()),
+    ],
+    ids=["a part that was taken back", "both begin later", "held", "as its user asked", "much later"],
+)
+def test_a_job_of_which_a_part_could_not_start_does_not_wait_for_slurms_two_minutes(
+    first: dict[str, float | str], second: dict[str, str], nudged: set[int]
+) -> None:
+    """Seen on 26.05: Slurm took back the part that it had started, and borrowers had gone for it in vain. Times here
+    are from now on."""
+    site = one_node_free()
+    given = {"eligible": 120.0, "submitted": -300.0, **first}
+    times = {name: site.now + float(at) for name, at in given.items() if name != "reason"}
+    site = of_two_parts(site, "b", submitted=site.now - 300.0, eligible=site.now - 300.0)
+    site = site.change_job(FIRST, **{**first, **times}).change_job(SECOND, **second)
+    if second:
+        site = site.change_job(SECOND, **times)
+    site = done(site)[0].after(1.0)
+    assert {each.job for each in site.plan().actions if isinstance(each, NudgeJob)} == nudged

@@ -117,6 +117,30 @@ def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns()
     assert (ruling.standing, set(ruling.amounts)) == (UnitStanding.OWN, {resource(G6.name, k) for k in ("cpu", "mem")})
 
 
+@pytest.mark.parametrize(
+    ("asks", "standing"),
+    [
+        ({}, UnitStanding.OWN),
+        ({"required": frozenset({n("n1")})}, UnitStanding.OWN),
+        ({"required": frozenset({n("n2")})}, UnitStanding.NEVER),
+        ({"features": P5.name}, UnitStanding.NEVER),
+        ({"features": f"{G6.name}|{P5.name}"}, UnitStanding.OWN),
+        ({"features": "neither"}, UnitStanding.OWN),
+    ],
+    ids=["any", "its own by name", "the other by name", "the other by a feature", "either", "no node has it"],
+)
+def test_a_quota_covers_no_job_that_only_another_machine_type_serves(
+    asks: dict[str, Any], standing: UnitStanding
+) -> None:
+    """Both types have accelerators that Slurm calls alike; the team owns those of the first."""
+    site = a_site()
+    types = {**site.want.capacity.types, P5.name: but(P5, gres=G6.gres, gpus=G6.gpus)}
+    site = replace(site, want=replace(site.want, capacity=but(site.want.capacity, types=types)))
+    other = replace(site.seen.nodes[n("n2")], features=frozenset({P5.name}))
+    picture = waits(site.see(nodes={**site.seen.nodes, other.name: other}), 1, "a", 2, **asks)
+    assert turn_of(picture).rulings[JobId(1)].standing is standing
+
+
 def test_of_an_array_as_many_tasks_are_let_in_as_fit() -> None:
     picture = waits(runs(a_site(), 1, "a", 3), 2, "a", 1, array_job_id=JobId(2), waiting_tasks=40)
     ruling = turn_of(picture).rulings[JobId(2)]
