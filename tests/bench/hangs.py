@@ -6,7 +6,7 @@ look. Nothing of it is measured on GPUs: how they behave is taken from the sourc
 
 Goals: of the faults 95 % are told within 60 s or five times the job's own longest pause, and with `hang_least_s` or
 `hang_quiet_s` where nothing differs, within that; the right node is named in 95 %, a wrong one in at most 1 %; no
-healthy phase is told.
+healthy phase is told. A GPU that its hardware slows down is told after `SLOW_S`.
 """
 
 import argparse
@@ -19,13 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from steward.agent.sight import SLOW_S
 from steward.model.ids import JobId, NodeName
 from steward.model.job_sight import StepSight
 from steward.model.resume_mode import ResumeMode
+from steward.policy.job.hang import OTHERS_S
 from steward.policy.plan import Plans
 from tests.builders.picture import Picture, a_cluster, n
 from tests.fakes.ranks import (
     BLOCKED,
+    BRAKED,
+    CAPPED,
     COMPUTES,
     DEAD,
     DEBUGGED,
@@ -47,6 +51,7 @@ WORKED_S = 1200.0
 NODES, PER_NODE = ("n1", "n2", "n3"), 4
 RANKS = len(NODES) * PER_NODE
 _BEGIN_S = 30.0
+TOLD = ("job.hang", "job.slow")
 Doings = Callable[[int], Callable[[float], Act]]
 """What a rank of a number does at a time."""
 
@@ -78,6 +83,7 @@ FAULTS: Mapping[str, Fault] = {
     "all spin": Fault(odd=None, others=SPINS, within_s=TOGETHER_S),
     "all wait": Fault(odd=None, others=WAITS, within_s=QUIET_S, has_gpu=False),
     "all wait, with GPUs": Fault(odd=None, others=WAITS, within_s=QUIET_S),
+    "one GPU slowed down by its hardware": Fault(odd=BRAKED, others=TRAINS, within_s=SLOW_S + OTHERS_S + 3 * LOOK_S),
     "one node's ranks stopped, the others spin": Fault(odd=STOPPED, others=SPINS, within_s=SOON_S),
 }
 
@@ -103,7 +109,7 @@ def run_case(doings: Doings, seconds: float, *, has_gpu: bool, mode: str = "", p
         plan = plans(replace(picture.seen, at=picture.now), picture.want, picture.memory, picture.now)
         picture = replace(picture, memory=plan.memory)
         for event in plan.events:
-            if event.kind == "job.hang":
+            if event.kind in TOLD:
                 first = at - WORKED_S if first is None else first
                 texts.append(event.text)
     return Told(after_s=first, texts=tuple(texts))
@@ -124,7 +130,10 @@ def looks(steps: Sequence[FakeStep], until: float) -> Iterator[tuple[float, tupl
 
 
 def _essence(told: Sequence[StepSight]) -> list[object]:
-    return [[(group.doing, group.ranks, group.rank, group.pid) for group in one.groups] for one in told]
+    return [
+        ([(group.doing, group.ranks, group.rank, group.pid) for group in one.groups], [slow.rank for slow in one.slow])
+        for one in told
+    ]
 
 
 def _with(picture: Picture, news: Sequence[StepSight], now: float) -> Picture:
@@ -242,6 +251,17 @@ def _task_farm(dice: random.Random) -> tuple[Doings, int, bool]:
     return _phased(lambda rank, at: COMPUTES if at < ends[rank] else DEAD, has_gpu=False), PER_NODE, False
 
 
+def _hot_for_a_while(dice: random.Random) -> tuple[Doings, int, bool]:
+    """GPUs are at their power limit, and one is too hot for some minutes, again and again."""
+    lasts, odd = dice.uniform(30.0, 500.0), dice.randrange(RANKS)
+    return _phased(lambda rank, at: BRAKED if rank == odd and at % 1200.0 < lasts else CAPPED), PER_NODE, True
+
+
+def _hot_room(dice: random.Random) -> tuple[Doings, int, bool]:
+    """All GPUs are too hot: no rank is slower than the others."""
+    return _phased(lambda _rank, _at: BRAKED), PER_NODE, True
+
+
 def _suspended(dice: random.Random) -> tuple[Doings, int, bool]:
     """All ranks are stopped for a while, one node after the other."""
     lasts = dice.uniform(60.0, 3000.0)
@@ -267,6 +287,8 @@ PHASES: Mapping[str, Phase] = {
     "sleep in a pipeline": _pipeline,
     "ranks that poll": _polls,
     "task farm": _task_farm,
+    "one GPU hot for a while": _hot_for_a_while,
+    "all GPUs hot": _hot_room,
     "suspended": _suspended,
 }
 HEALTHY_S = 5400.0
@@ -291,7 +313,7 @@ def _run_alone(doings: Doings, *, has_gpu: bool) -> Told:
         picture = _with(picture, news, began + at)
         plan = plans(replace(picture.seen, at=picture.now), picture.want, picture.memory, picture.now)
         picture = replace(picture, memory=plan.memory)
-        texts += [event.text for event in plan.events if event.kind == "job.hang"]
+        texts += [event.text for event in plan.events if event.kind in TOLD]
     return Told(after_s=None, texts=tuple(texts))
 
 

@@ -132,7 +132,16 @@ SAMPLES: dict[str, Any] = {
     "sight": {
         "t": "sight",
         "steps": [
-            {"job": 7, "step": "0", "step_s": 60.0, "groups": [{"doing": "waits", "ranks": 1, "for_s": 9.0, "rank": 0}]}
+            {
+                "job": 7,
+                "step": "0",
+                "step_s": 60.0,
+                "groups": [{"doing": "waits", "ranks": 1, "for_s": 9.0, "rank": 0}],
+                "log": [{"state": "late", "rule": "steps", "for_s": 301.0, "limit_s": 300.0, "rank": 0, "text": ""}],
+                "slow": [
+                    {"rank": 3, "gpu": "GPU-1", "for_s": 660.0, "why": "too hot", "mhz": 1050, "others_mhz": 1900}
+                ],
+            }
         ],
     },
     "stacks": {"t": "stacks", "job": 7, "uid": 1000, "name": "hang-7", "signal": "USR1"},

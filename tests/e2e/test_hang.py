@@ -1,5 +1,6 @@
 """A training that stops stepping is found, looked at, and brought back."""
 
+import json
 import time
 
 import pytest
@@ -91,7 +92,7 @@ def _bundle(story: Story, name: str) -> Completed:
 
 
 RANKS = """
-import os, pathlib, signal, time
+import ctypes, os, pathlib, signal, sys, time
 
 rank, again = int(os.environ["SLURM_PROCID"]), os.environ["STEWARD_RESUME_COUNT"] != "0"
 with open(f"ran.{rank}", "a") as out:
@@ -104,7 +105,11 @@ while time.monotonic() < began + (1.0 if again else 25.0):  # steps that use som
     time.sleep(0.2)
 if rank == 1 and not again:
     pathlib.Path("stopped").touch()
-    os.kill(os.getpid(), signal.SIGSTOP)
+    if sys.argv[1] == "signal":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif ctypes.CDLL(None).vfork() == 0:  # its parent waits in the kernel, in state D
+        while True:
+            time.sleep(1)
 mine, other = (pathlib.Path(f"done.{number}") for number in (rank, 1 - rank))
 mine.touch()
 while not other.exists():  # the collective
@@ -114,10 +119,13 @@ while not other.exists():  # the collective
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_a_job_of_which_one_rank_is_stopped_runs_again_without_that_ranks_node(story: Story) -> None:
+@pytest.mark.parametrize(("how", "text"), [("signal", "stopped by a signal"), ("kernel", "blocked in the kernel")])
+def test_a_job_of_which_one_rank_is_stopped_runs_again_without_that_ranks_node(
+    story: Story, how: str, text: str
+) -> None:
     """It tells no step: that it hangs, and whose fault it is, is seen from outside."""
     (story.dir / "ranks.py").write_text(RANKS)
-    script = story.script("ranks.sh", f"srun -N2 -n2 --kill-on-bad-exit=0 python3 {story.dir}/ranks.py\n")
+    script = story.script("ranks.sh", f"srun -N2 -n2 --kill-on-bad-exit=0 python3 {story.dir}/ranks.py {how}\n")
     job = story.submit(script, "--auto-resume=1,hang=30", "-N2", "--exclusive")
     story.wait("a rank is stopped", lambda: (story.dir / "stopped").exists(), 60.0)
     story.wait("that is found", lambda: _told(story, job, "job.hang"), 75.0)
@@ -125,7 +133,54 @@ def test_a_job_of_which_one_rank_is_stopped_runs_again_without_that_ranks_node(s
     assert story.wait_end(job).state == "COMPLETED"
     culprit = story.lines("ran.1")[0]
     assert culprit not in (story.lines("ran.0")[1], story.lines("ran.1")[1])
-    (text,) = _told(story, job, "job.hang")
-    assert f"rank 1 of step 0 ({culprit}, process " in text
-    assert "stopped by a signal" in text
+    (told,) = _told(story, job, "job.hang")
+    assert f"rank 1 of step 0 ({culprit}, process " in told
+    assert text in told
     assert f"{culprit}: rank 1 of step 0" in _told(story, job, "job.decided")[0]
+
+
+RULES = {
+    "enabled": True,
+    "logMonitoringConfiguration": [
+        {"name": "steps", "logPattern": "step [0-9]+", "expectedRecurringFrequencyInSeconds": 20},
+        {"name": "speed", "logPattern": "tokens/s ([0-9.]+)", "metricThreshold": 100, "operator": "lt"},
+    ],
+}
+
+WRITES = """
+import sys, time
+
+for step in range(1, 160):
+    print(f"step {step} tokens/s {5000 if step < 20 else 12.5}", flush=True)
+    time.sleep(0.5)
+while True:  # it works, and writes no more
+    time.sleep(0.02)
+    sum(range(100000))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(500)
+def test_a_jobs_own_rules_for_its_output_are_read_and_told_as_hyperpods_users_write_them(story: Story) -> None:
+    (story.dir / "rules.json").write_text(json.dumps(RULES))
+    (story.dir / "bad.json").write_text('{"enabled": true, "logMonitoringConfiguration": [{"name": "a"}]}')
+    (story.dir / "writes.py").write_text(WRITES)
+    for path in story.dir.iterdir():
+        path.chmod(0o644)
+    script = story.script("writes.sh", f"srun -n1 python3 {story.dir}/writes.py\n")
+    good, bad = (
+        story.submit(script, "-N1", f"--export=ALL,HYPERPOD_HANG_RULES={story.dir}/{name}.json")
+        for name in ("rules", "bad")
+    )
+    story.wait("rules that cannot be used are told", lambda: _told(story, bad, "job.rule"), 90.0)
+    assert "rule 'a': logPattern is no text of 1 to 400 characters" in _told(story, bad, "job.rule")[0]
+    story.wait("the slow number is told", lambda: _told(story, good, "job.rule"), 120.0)
+    assert "12.5 is below 100" in _told(story, good, "job.rule")[0]
+    story.wait("the line that is late is told", lambda: _told(story, good, "job.hang"), 180.0)
+    (text,) = _told(story, good, "job.hang")
+    assert "no line came in its output for which its own rule 'steps' allows 20 s" in text
+    assert _told(story, bad, "job.hang") == []
+    explained = story.bed.run(["steward", "explain", str(good)], check=False).text
+    assert "Its output is watched by its own rules (2 rules)." in explained
+    for job in (good, bad):
+        story.bed.run(["scancel", str(job)])

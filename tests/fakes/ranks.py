@@ -28,9 +28,16 @@ class Act:
     watts: float = IDLE_W
     busy: int = 0
     memory_busy: int = 0
+    reasons: int = 0
+    """NVML's bits of the reasons for a lower clock."""
+    mhz: int = 1900
 
 
 TRAINS = Act(cores=1.0, watts=WORK_W, busy=98, memory_busy=40)
+BRAKED = Act(cores=1.0, watts=350.0, busy=98, memory_busy=20, reasons=0x40, mhz=1050)
+"""Too hot."""
+CAPPED = Act(cores=1.0, watts=WORK_W, busy=98, memory_busy=40, reasons=0x4, mhz=1500)
+"""At its power limit, as GPUs that work hard are."""
 SPINS = Act(cores=1.0, watts=SPIN_W, busy=100, memory_busy=0)
 WAITS = Act()
 SAVES = Act(cores=0.3, bytes_per_s=200e6)
@@ -116,6 +123,8 @@ def _gpu(rank: FakeRank, act: Act) -> Gpu:
         busy_percent=act.busy,
         memory_busy_percent=act.memory_busy,
         energy_mj=int(rank.energy_mj),
+        clock_reasons=act.reasons,
+        sm_mhz=act.mhz,
         processes=(GpuProcess(pid=rank.pid),) if act.is_there else (),
     )
 

@@ -42,7 +42,7 @@ class HangLaw:
             p for node in job.nodes for p in seen.agents[node].progress if (p.job, p.restart) == (job.id, job.restarts)
         ]
         spoke = [p for p in told if p.step is not None]
-        seen_still = [s for node in job.nodes for s in seen.agents[node].sights if s.job == job.id and s.is_still]
+        seen_still = [s for node in job.nodes for s in seen.agents[node].sights if s.job == job.id and s.is_notable]
         assert spoke or seen_still, f"P5: {action.key}, and nothing was ever told of the job"
 
     def _ends_what_was_looked_at(self, mem: JobMemory, attempt: Attempt, seen: Observed) -> None:

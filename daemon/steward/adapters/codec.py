@@ -85,7 +85,7 @@ class FrameCodec(Generic[T]):
             told = one.shape.write(told)
             if one.is_flat:
                 record.update(told)
-            elif not one.is_sparse or told not in (None, "", 0.0):
+            elif not one.is_sparse or told not in (None, "", 0.0, []):
                 record[one.key] = told
         return record
 

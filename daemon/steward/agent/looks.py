@@ -7,9 +7,10 @@ from typing import Protocol
 
 from steward.adapters import proc
 from steward.adapters.node import as_user, job_look, job_processes
+from steward.adapters.node.as_user import FileEnd, Matched
 from steward.adapters.node.job_look import ProgressLook, Stamp
 from steward.adapters.node.jobs_here import Base, JobsHere
-from steward.adapters.node.step_walk import RankName, StepLook, StepWalk, rank_names, waits_in
+from steward.adapters.node.step_walk import RankName, StepLook, StepWalk, output_of, rank_names, waits_in
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.proc import ProcessKey
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
@@ -155,6 +156,22 @@ class StepEyes:
     def cpu_s(self) -> float:
         """Return the CPU time of the calling thread (s)."""
         return time.thread_time()
+
+
+class OutputEyes:
+    """The looks at the output of jobs with rules of their own, with the rights of the job's user."""
+
+    def output(self, pid: int) -> tuple[str, str] | None:
+        """Return what the output of a process is called, and at which path it is read; None if it is no file."""
+        return output_of(pid)
+
+    def text(self, path: str, uid: int, *, max_bytes: int) -> str:
+        """Return the end of a user's file. Raises PortError."""
+        return as_user.tail(path, uid, max_bytes=max_bytes, timeout_s=_READ_S)
+
+    def matches(self, files: Sequence[FileEnd], patterns: Sequence[str], uid: int, *, timeout_s: float) -> Matched:
+        """Return what the new lines of a user's files match. Raises PortError."""
+        return as_user.matches(files, patterns, uid, timeout_s=timeout_s)
 
 
 # Signs at the end of a job's output: read with the rights of the job's user, in child processes with a timeout.

@@ -4,14 +4,15 @@ Pure: the looks come from `agent/sight_watch.py`, and what the ranks of all node
 (`policy/facts/standing_still.py`). What cannot be told is not guessed.
 """
 
-from collections import defaultdict
+import statistics
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steward.adapters.node.step_walk import RankName, StepLook, StepProcess
 from steward.adapters.proc import ProcessKey
 from steward.model.ids import NodeName
-from steward.model.job_sight import ACTIVE, STILL, Doing, RankGroup, StepSight
+from steward.model.job_sight import ACTIVE, STILL, Doing, RankGroup, SlowRank, StepSight
 from steward.model.probe import Gpu
 
 TELL_S = 30.0
@@ -32,6 +33,14 @@ KNOWN_RANGE = 1.5
 """How far a GPU's most power is above its least, if it was seen both to work and not to."""
 HALF_LIFE_S = 4 * 3600.0
 """In this time half of a longest pause is forgotten."""
+BLIND_S = 150.0
+"""What a rank did between two looks that are further apart than this is not known."""
+SLOW_S = 600.0
+"""So long a rank's GPU is slowed down by its hardware before that is told."""
+SLOW_SHARE = 0.75
+"""In this share of the looks of that time: hardware lets go and slows down again within a second."""
+BRAKES = {0x8: "hardware slowdown", 0x20: "too hot", 0x40: "too hot", 0x80: "power brake"}
+"""NVML's bits of the reasons for lower clocks that are no choice of a person or a job."""
 MOST_RANKS = 1024
 """The most ranks of a step on a node that are followed."""
 
@@ -73,6 +82,30 @@ class _Rank:
     works_until: float = 0.0
     """Until when it counts as working, because it surely did a while ago."""
     pid: int = 0
+    gpu_looks: deque[tuple[float, Gpu]] = field(default_factory=deque)
+    """The looks since `SLOW_S` and a little more at its most braked GPU, while that was in use."""
+
+    def note_gpus(self, gpus: Sequence[Gpu], at: float) -> None:
+        """Take a look at its GPUs; one that is not in use tells nothing, and ends what was known."""
+        used = [gpu for gpu in gpus if gpu.busy_percent]
+        if not used or (self.gpu_looks and at - self.gpu_looks[-1][0] > BLIND_S):
+            self.gpu_looks.clear()
+        if used:
+            self.gpu_looks.append((at, max(used, key=lambda gpu: bool(_brakes(gpu)))))
+        while len(self.gpu_looks) > 1 and self.gpu_looks[1][0] < at - SLOW_S - 2 * TELL_S:
+            self.gpu_looks.popleft()
+
+    def slow(self) -> tuple[float, Gpu] | None:
+        """Return for how long (s) hardware has slowed its GPU down, and that; None if it is not `SLOW_S`."""
+        braked = [(at, gpu) for at, gpu in self.gpu_looks if _brakes(gpu)]
+        if len(braked) < max(SLOW_SHARE * len(self.gpu_looks), 1):
+            return None
+        for_s, gpu = self.at - braked[0][0], braked[-1][1]
+        return (for_s, gpu) if for_s >= SLOW_S else None
+
+    def begin_anew(self, at: float) -> None:
+        """Forget since when it does what it does: no look was made meanwhile."""
+        self.doing, self.at, self.still_since, self.free_since = Doing.UNKNOWN, at, None, at
 
     def set_doing(self, doing: Doing, began: float) -> None:
         """Set what it does since the look at `began`; learn the longest pause that ended by itself."""
@@ -154,8 +187,11 @@ class JobSight:
             now = of_rank.get(key, [])
             gpu = gpus.of({one.key.pid for one in now}, step.peak_w)
             doing = _doing(known, now, at, gpu, is_unsure=is_unsure)
+            if at - known.at > BLIND_S:
+                known.begin_anew(at)
             known.set_doing(doing, at if doing is Doing.GONE else known.at)  # it did something until it ended
             known.at, known.last = at, {one.key: one for one in now}
+            known.note_gpus(gpus.seen_of({one.key.pid for one in now}), at)
         if any(not is_task for is_task, _ in step.ranks):  # launchers wait for the ranks that they started
             step.ranks = {key: rank for key, rank in step.ranks.items() if not key[0]}
 
@@ -166,6 +202,7 @@ class JobSight:
             node=self._node,
             step_s=max(now - step.look.stepd.process.began_s, 0.0),
             groups=self._groups(step, now),
+            slow=_slow_ranks(step.ranks.values()),
         )
 
     def _groups(self, step: _Step, now: float) -> tuple[RankGroup, ...]:
@@ -190,6 +227,33 @@ class JobSight:
             waits_in=self._waits_in(first.pid) if is_still and first.pid else "",
             usual_s=max(one.usual_s for one in ranks),
         )
+
+
+def _brakes(gpu: Gpu) -> str:
+    """Return why the GPU's hardware slows it down; empty if it does not."""
+    return ", ".join(dict.fromkeys(why for bit, why in BRAKES.items() if (gpu.clock_reasons or 0) & bit))
+
+
+def _slow_ranks(ranks: Iterable[_Rank]) -> tuple[SlowRank, ...]:
+    """Return the ranks that their GPUs hold back, beside others that are not held back: they are what is slow here."""
+    every = sorted((rank for rank in ranks if rank.gpu_looks), key=lambda one: one.number)
+    found = {rank.number: slow for rank in every if (slow := rank.slow()) is not None}
+    clocks = [
+        gpu.sm_mhz for rank in every if rank.number not in found for _, gpu in (rank.gpu_looks[-1],) if gpu.sm_mhz
+    ]
+    return tuple(
+        SlowRank(
+            rank=rank.number,
+            gpu=gpu.uuid,
+            for_s=for_s,
+            why=_brakes(gpu),
+            mhz=gpu.sm_mhz or 0,
+            others_mhz=int(statistics.median(clocks)) if clocks else 0,
+        )
+        for rank in every
+        if rank.number in found
+        for for_s, gpu in (found[rank.number],)
+    )
 
 
 def _is_judged(step: StepLook) -> bool:
@@ -321,6 +385,10 @@ class _GpuSense:
         """Return what the GPUs of these processes do; None if they have none."""
         found = {self._doing(gpu, peak_w) for gpu in self._of(pids)}
         return next((doing for doing in _GPU_FIRST if doing in found), None)
+
+    def seen_of(self, pids: Collection[int]) -> list[Gpu]:
+        """Return the GPUs of these processes, as they were seen."""
+        return self._of(pids)
 
     def is_unsure(self, pids: Collection[int]) -> bool:
         """Return whether NVML did not answer, or a GPU is in use and not known to be in use by these processes."""

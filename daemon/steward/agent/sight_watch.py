@@ -15,6 +15,7 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_STEPS, sight_frame
 from steward.agent.fair import fair_share
 from steward.agent.link import Outbox
+from steward.agent.log_watch import LogWatch, aged
 from steward.agent.sight import JobSight, NodeLook
 from steward.model.ids import NodeName
 from steward.model.job_sight import StepSight
@@ -64,10 +65,12 @@ class SightEyes(Protocol):
 
 
 class SightWatch:
-    """The watch of the ranks of all jobs on this node."""
+    """The watch of the ranks of all jobs on this node, with what `logs` makes of their output."""
 
-    def __init__(self, *, node: NodeName, eyes: SightEyes, head: Outbox, threads: Callable[[], Threads]) -> None:
-        self._eyes, self._head = eyes, head
+    def __init__(
+        self, *, node: NodeName, eyes: SightEyes, head: Outbox, threads: Callable[[], Threads], logs: LogWatch
+    ) -> None:
+        self._eyes, self._head, self._logs = eyes, head, logs
         self._threads, self._of_user = threads(), PerUser(threads)
         self._sight = JobSight(node, waits_in=eyes.waits_in)
         self._names: dict[ProcessKey, RankName | None] = {}
@@ -93,14 +96,18 @@ class SightWatch:
             await asyncio.sleep(self.pause_s)
 
     async def turn(self) -> None:
-        """Look once, and tell the head what has changed."""
+        """Look once, and tell the head what has changed. Of a look that fails it hears that nothing is known.
+
+        Else what was seen last would count on while it is not seen.
+        """
         try:
             steps = await self._threads.call(self._look_at_steps, name="steps", timeout_s=_TIMEOUT_S)
             await self._learn_names(steps)
+            await self._logs.turn(steps, self._names, self._owners, self._eyes.now())
             told = await self._threads.call(partial(self._note, steps), name="ranks", timeout_s=_TIMEOUT_S)
         except (PortError, OSError) as error:
             log.info("ranks not looked at why=%r", cause_and_file(error))
-            return
+            told = ()
         if _essence(told) != _essence(self._sent):
             self._sent, self._sent_at = told, self._eyes.now()
             self._head.post(sight_frame(told))
@@ -138,7 +145,8 @@ class SightWatch:
         began, gpus = self._eyes.cpu_s(), self._eyes.gpus() if steps else ()
         at, network = self._eyes.now(), self._eyes.network_bytes() if steps else 0
         self._sight.note(NodeLook(at=at, steps=steps, names=self._names, gpus=gpus, network_bytes=network))
-        told = self._fair(self._sight.told(at), steps)
+        seen = (replace(one, log=self._logs.words(one.job, one.step, at)) for one in self._sight.told(at))
+        told = self._fair(tuple(seen), steps)
         self._cost_s += self._eyes.cpu_s() - began
         return told
 
@@ -152,7 +160,9 @@ class SightWatch:
 def _aged(step: StepSight, by_s: float) -> StepSight:
     """Return the same, some time later."""
     groups = (replace(one, for_s=one.for_s + by_s) for one in step.groups)
-    return replace(step, step_s=step.step_s + by_s, groups=tuple(groups))
+    log = tuple(aged(word, by_s) for word in step.log)
+    slow = tuple(replace(one, for_s=one.for_s + by_s) for one in step.slow)
+    return replace(step, step_s=step.step_s + by_s, groups=tuple(groups), log=log, slow=slow)
 
 
 def _is_sure(key: ProcessKey, name: RankName | None, now: float) -> bool:
@@ -162,4 +172,12 @@ def _is_sure(key: ProcessKey, name: RankName | None, now: float) -> bool:
 
 def _essence(told: tuple[StepSight, ...]) -> list[object]:
     """Return what is news if it changes: not for how long, which the head counts itself."""
-    return [(one.job, one.step, [(of.doing, of.ranks, of.rank, of.pid) for of in one.groups]) for one in told]
+    return [
+        (
+            *(one.job, one.step),
+            [(of.doing, of.ranks, of.rank, of.pid) for of in one.groups],
+            [(word.state, word.rule, word.rank) for word in one.log],
+            [(slow.rank, slow.gpu, slow.why) for slow in one.slow],
+        )
+        for one in told
+    ]

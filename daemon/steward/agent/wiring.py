@@ -41,7 +41,8 @@ from steward.agent.job_orders import LostRunCleanup, Stacks
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.link import HeadLink
-from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook, StepEyes
+from steward.agent.log_watch import LogWatch
+from steward.agent.looks import JobEyes, JobLogs, OutputEyes, PeerLook, SlurmLook, StepEyes
 from steward.agent.mend import AfterMend, Mending
 from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook, keep_tidy
@@ -220,7 +221,8 @@ def _mending(
 def _sight(config: AgentConfig, node: NodeName, link: HeadLink, nvml: Nvml) -> SightWatch:
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
     eyes = StepEyes(StepWalk(Stepds(config.cluster.slurm_conf, node=node)), probes.look)
-    return SightWatch(node=node, eyes=eyes, head=link, threads=lambda: Threads(PLACES))
+    logs = LogWatch(OutputEyes(), threads=lambda: Threads(1))
+    return SightWatch(node=node, eyes=eyes, head=link, threads=lambda: Threads(PLACES), logs=logs)
 
 
 def _stacks(node: NodeName, link: HeadLink, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:

@@ -217,7 +217,7 @@ class Roster:
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(view, sights=steps)
-            return any(one.is_still for one in (*view.sights, *steps))
+            return any(one.is_notable for one in (*view.sights, *steps))
 
     def take_elastic_word(self, node: NodeName, word: ElasticWord) -> bool:
         """Take the agent's report on an elastic run; return whether it is news. A mere step is not."""

@@ -26,7 +26,7 @@ _WORDS = {
     "instance": "foreign interrupted late orphan",
     "job": "array_slot backoff begins_later budget cleans_up decided elsewhere ended first hang hang_left hang_over "
     "held hot_spare keep keep_refused keep_released let_go opted_in overturned parts requeued resumed "
-    "time_given_back unbegun unseen",
+    "rule slow time_given_back unbegun unseen",
     "node": "cleared fault forgotten gres_leak launches near_miss orphan slurm_reason suspect",
     "nodes": "deleted",
     "notify": "failed test unsure",

@@ -53,6 +53,58 @@ class RankGroup:
     """The longest time for which one of them did not work and then went on by itself; 0: none is known."""
 
 
+class LogState(Enum):
+    """What the output of a step says by a rule that its job brought along."""
+
+    WATCHED = "watched"
+    """The job's rules are read and in force; of all of them, not of one."""
+    BROKEN = "broken"
+    """The rules, or one of them, cannot be used."""
+    SLOW = "slow"
+    """A number in the output is beyond the rule's bound."""
+    LATE = "late"
+    """A line did not come, or not again, within the rule's time."""
+    FAULT = "fault"
+    """A line came that the rule calls a fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogWord:
+    """What a step's output says by a rule; nothing is said of a rule that is kept."""
+
+    state: LogState
+    rule: Annotated[str, Printable(64), Sparse()] = ""
+    """The rule's name; empty: all rules of the job."""
+    for_s: Annotated[float, Seconds(_LONGEST_S)] = 0.0
+    """For how long: of a line that did not come, since the last one or the step's start."""
+    limit_s: Annotated[float, Seconds(_LONGEST_S), Sparse()] = 0.0
+    """How long the line may take."""
+    rank: Annotated[int | None, Range(high=2**32 - 1)] = None
+    """The rank that writes the file; None: the file is the script's."""
+    text: Annotated[str, Printable(160), Sparse()] = ""
+    """What is wrong, or how many rules there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowRank:
+    """A rank whose GPU has been slowed down by its hardware, while it was in use, for `for_s` (s)."""
+
+    rank: Annotated[int, Range(high=2**32 - 1)]
+    gpu: Annotated[str, Printable(64)]
+    for_s: Annotated[float, Seconds(_LONGEST_S)]
+    why: Annotated[str, Printable(64)]
+    mhz: Annotated[int, Range(high=10**6), Sparse()] = 0
+    """Its clock now; 0: not known."""
+    others_mhz: Annotated[int, Range(high=10**6), Sparse()] = 0
+    """The usual clock of the step's other GPUs on the node now; 0: not known, or there are none."""
+
+
+MOST_SLOW = 16
+"""The most slow ranks of a step on a node that are told."""
+MOST_RULES = 16
+"""The most rules that a job may bring along."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSight:
     """The ranks of one step of a job on a node, at `at` (Unix s on the head's clock)."""
@@ -63,6 +115,9 @@ class StepSight:
     step_s: Annotated[float, Seconds(_LONGEST_S)]
     """For how long the step had run."""
     groups: Annotated[tuple[RankGroup, ...], First(len(Doing))]
+    log: Annotated[tuple[LogWord, ...], First(MOST_RULES + 1), Sparse()] = ()
+    """What its output says by the job's own rules; empty: the job has none, or its output goes elsewhere."""
+    slow: Annotated[tuple[SlowRank, ...], First(MOST_SLOW), Sparse()] = ()
     at: Annotated[float, Given()] = 0.0
 
     def is_of_run(self, started: float | None) -> bool:
@@ -70,9 +125,10 @@ class StepSight:
         return started is not None and self.at - self.step_s >= started - _CLOCKS_S
 
     @property
-    def is_still(self) -> bool:
-        """Return whether some of its ranks do no work."""
-        return any(group.doing in STILL for group in self.groups)
+    def is_notable(self) -> bool:
+        """Return whether some of its ranks do no work or are slow, or its job's own rules find something."""
+        has_still = any(group.doing in STILL for group in self.groups)
+        return has_still or bool(self.slow) or any(word.state is not LogState.WATCHED for word in self.log)
 
 
 _CLOCKS_S = 5.0

@@ -47,6 +47,8 @@ class Gpu:
     """The temperature at which the GPU begins to throttle."""
     margin_c: int | None = None
     """The degrees left until then, on newer GPUs."""
+    sm_mhz: int | None = None
+    """The clock of its processors now."""
     clock_reasons: int | None = None
     """NVML's bits for the reasons why the clocks are not higher."""
     pcie_width: int | None = None

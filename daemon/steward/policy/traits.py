@@ -169,7 +169,7 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
         found.append(Trait.ELASTIC)
     if view.progress:
         found.append(Trait.TELLING)
-    if any(step.is_still for step in view.sights):
+    if any(step.is_notable for step in view.sights):
         found.append(Trait.STILL)
     if view.connected and view.versions:
         found.append(Versions(frozenset(view.versions.items())))

@@ -29,7 +29,7 @@ from steward.policy.facts.verdict import Standing, admin_command, standing
 from steward.policy.guards.budget import must_wait
 from steward.policy.guards.run_end import end_of
 from steward.policy.job.failure import count_stalls
-from steward.policy.job.hang import hang_line, still_line
+from steward.policy.job.hang import hang_line, rule_lines, slow_lines, still_line
 from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import (
     BEGINS_LATER,
@@ -106,6 +106,7 @@ def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False)
     lines += elastic_lines(id, draft)
     if job is not None and job.is_active and (still := still_line(job, draft)):
         lines.append(still)
+    lines += [*rule_lines(job, draft), *slow_lines(job, draft)] if job is not None and job.is_active else []
     if mem is None:
         replica = draft.elastic.run_of(id) is not None
         return clean([*lines, _OF_A_RUN if replica else _not_asked(id, job, draft)])

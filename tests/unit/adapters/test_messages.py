@@ -87,7 +87,7 @@ from steward.model.elastic import Activity, ElasticWord, FailedSubmit
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Report, Scope, Severity
 from steward.model.ids import AskId, BootId, InstanceId, JobId, Key, NodeName
 from steward.model.job_report import Lean, LogSign, Progress, ResumeFacts, TaskExit
-from steward.model.job_sight import Doing, RankGroup, StepSight
+from steward.model.job_sight import Doing, LogState, LogWord, RankGroup, SlowRank, StepSight
 from steward.model.mend import MendReport
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.setup import Lifecycle, SetupReport, SetupState
@@ -199,6 +199,12 @@ SIGHT = StepSight(
 )
 
 
+WATCHED = LogWord(state=LogState.WATCHED, text="2 rules")
+LATE = LogWord(state=LogState.LATE, rule="steps", for_s=301.0, limit_s=300.0, rank=0)
+
+SLOW = SlowRank(rank=3, gpu="GPU-1", for_s=660.0, why="too hot", mhz=1050)
+
+
 def _sent(order: AgentAction | AgentsAction) -> Frame:
     (frame,) = order_frames(order)
     return frame
@@ -275,6 +281,8 @@ def _jobs() -> Iterator[tuple[str, Frame]]:
     yield "no facts", facts_frame(J7, None)
     yield "progress", progress_frame([PROGRESS], 1000.0)
     yield "what ranks do", sight_frame([SIGHT])
+    yield "what output says by rules", sight_frame([replace(SIGHT, log=(WATCHED, LATE))])
+    yield "a slow rank", sight_frame([replace(SIGHT, slow=(SLOW,))])
     unknown = Progress(job=J7, restart=0, node=N1, checkpoint=FOREIGN, checkpoint_step=0, stepped=1001.0)
     yield "progress of which little is known", progress_frame([unknown] * 70, 1000.0)
     yield (

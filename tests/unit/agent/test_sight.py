@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from steward.agent.sight import MOST_RANKS, JobSight
+from steward.agent.sight import MOST_RANKS, SLOW_S, JobSight
 from steward.model.ids import NodeName
 from steward.model.job_sight import Doing, RankGroup
 from tests.fakes.ranks import (
     BLOCKED,
+    BRAKED,
+    CAPPED,
     COMPUTES,
     DEAD,
     DEBUGGED,
@@ -174,3 +176,34 @@ def test_ranks_without_end_are_not_followed() -> None:
     (step,) = steps_on(("n1",), MOST_RANKS + 500, lambda number: then(WAITS, at=45.0), has_gpu=False)
     (group,) = after(step, 120.0)
     assert (group.doing, group.ranks) == (Doing.UNKNOWN, MOST_RANKS + 1)
+
+
+def test_a_rank_whose_gpu_is_slowed_down_by_hardware_for_ten_minutes_is_told_beside_the_others() -> None:
+    step = a_step(then(BRAKED, before=TRAINS), lambda now: CAPPED, lambda now: TRAINS)
+    after(step, WORKED_S + SLOW_S - 2 * LOOK_S)
+    assert step.sight.told(WORKED_S + SLOW_S - 2 * LOOK_S)[0].slow == ()
+    after(step, WORKED_S + SLOW_S + 2 * LOOK_S, since=WORKED_S + SLOW_S - LOOK_S)
+    (slow,) = step.sight.told(WORKED_S + SLOW_S + 2 * LOOK_S)[0].slow
+    assert (slow.rank, slow.gpu, slow.why, slow.mhz, slow.others_mhz) == (0, "GPU-0", "too hot", 1050, 1700)
+
+
+def test_hardware_that_slows_a_gpu_down_now_and_then_or_while_it_is_idle_is_no_slow_rank() -> None:
+    def now_and_then(now: float) -> Act:
+        return BRAKED if now % 60.0 < 20.0 else TRAINS
+
+    def idle(now: float) -> Act:
+        return replace(WAITS, reasons=0x40)
+
+    step = a_step(now_and_then, idle, lambda now: TRAINS)
+    after(step, 3000.0)
+    assert step.sight.told(3000.0)[0].slow == ()
+
+
+def test_what_a_rank_did_while_nobody_looked_is_not_known() -> None:
+    step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
+    after(step, WORKED_S + 90.0)
+    late = WORKED_S + 90.0 + 1200.0
+    after(step, late, since=late)
+    groups = after(step, late + 60.0, since=late + LOOK_S)
+    assert doings(groups) == {Doing.WAITS: 2}
+    assert groups[0].for_s <= 60.0

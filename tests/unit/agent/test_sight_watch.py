@@ -9,11 +9,13 @@ from steward.adapters.offload import Threads
 from steward.adapters.proc import ProcessKey
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_STEPS, sight_of
+from steward.agent.log_watch import LogWatch
 from steward.agent.sight_watch import EVERY_S, MOST_CPU, RAREST_S, SightWatch
 from steward.model.ids import JobId, NodeName
 from steward.model.job_sight import Doing
 from steward.model.probe import Gpu
 from steward.ports import Retryable
+from tests.fakes.output_files import FakeFiles
 from tests.fakes.ranks import COMPUTES, WAITS, Act, FakeStep, look_at, steps_on
 
 N1 = NodeName("n1")
@@ -71,7 +73,8 @@ class Bench:
     def __init__(self, *sims: FakeStep) -> None:
         self.eyes = FakeEyes(sims=list(sims))
         self.frames: list[Frame] = []
-        self.watch = SightWatch(node=N1, eyes=self.eyes, head=self, threads=lambda: Threads(1))
+        logs = LogWatch(FakeFiles(), threads=lambda: Threads(1))
+        self.watch = SightWatch(node=N1, eyes=self.eyes, head=self, threads=lambda: Threads(1), logs=logs)
 
     def post(self, frame: Frame) -> None:
         self.frames.append(frame)
@@ -143,3 +146,21 @@ def test_one_users_many_steps_hide_no_other_users() -> None:
     told = sight_of(bench.frames[-1], N1, 0.0)
     assert len(told) == MAX_STEPS
     assert JobId(7) in {one.job for one in told}
+
+
+def test_of_a_look_that_fails_the_head_hears_that_nothing_is_known() -> None:
+    bench = Bench(ranks(WAITS))
+    bench.looks(300.0)
+    steps = bench.eyes.steps
+    bench.eyes.steps = _fails  # type: ignore[method-assign]
+    bench.looks(600.0)
+    assert bench.frames[-1] == {"t": "sight", "steps": []}
+    bench.eyes.steps = steps  # type: ignore[method-assign]
+    bench.looks(700.0)
+    (step,) = sight_of(bench.frames[-1], N1, 0.0)
+    assert step.groups[0].doing is Doing.WAITS
+    assert step.groups[0].for_s <= 100.0
+
+
+def _fails() -> Sequence[StepLook]:
+    raise Retryable("steps: no answer within 10 s")

@@ -4,13 +4,16 @@ A user's path may lead anywhere, also to a file system that does not answer. A c
 behind, and collected once the kernel lets it go.
 """
 
+import json
 import os
 import pwd
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
+from typing import Any
 
 from steward.adapters.process import Child, Completed, Failed, Left, end, run
 
@@ -76,7 +79,61 @@ def newest(path: str, uid: int) -> float | None:
     return None if text == "None" else float(text)
 
 
-def _run_child(what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096) -> Completed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEnd:
+    """A file up to where it was read: from `at` on it is new. `at` None: only what comes from now on is."""
+
+    path: str
+    inode: int = 0
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """How many new lines match each pattern, with the numbers that they caught, oldest first."""
+
+    end: FileEnd
+    counts: tuple[int, ...]
+    numbers: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """What was found in files; None for one that is no plain file or cannot be read. `bad`: patterns that are none."""
+
+    files: tuple[Matches | None, ...]
+    bad: Mapping[int, str]
+
+
+def matches(files: Sequence[FileEnd], patterns: Sequence[str], uid: int, *, timeout_s: float) -> Matched:
+    """Return what the new lines of a user's files match. Raises Failed (a Retryable), also if that takes too long."""
+    asked = [{"path": one.path, "inode": one.inode, "at": one.at} for one in files]
+    request = json.dumps({"files": asked, "patterns": list(patterns)}).encode()
+    done = _run_child("matches", "-", uid, timeout_s=timeout_s, max_bytes=_MOST_REPLY, input=request)
+    try:
+        told = json.loads(done.text)
+        found = (_matches_of(file, one) for file, one in zip(files, told["files"], strict=True))
+        return Matched(files=tuple(found), bad={int(index): str(why) for index, why in told["bad"].items()})
+    except (ValueError, TypeError, KeyError) as error:
+        raise Failed(f"a look at output of uid {uid} told no sense") from error
+
+
+_MOST_REPLY = 1 << 20
+
+
+def _matches_of(file: FileEnd, told: dict[str, Any] | None) -> Matches | None:
+    if told is None:
+        return None
+    return Matches(
+        end=FileEnd(path=file.path, inode=int(told["inode"]), at=int(told["at"])),
+        counts=tuple(int(count) for count, _ in told["hits"]),
+        numbers=tuple(tuple(map(float, numbers)) for _, numbers in told["hits"]),
+    )
+
+
+def _run_child(
+    what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096, input: bytes | None = None
+) -> Completed:
     """Run the child as the user. Raises Failed, also if there is no such user."""
     if uid != os.geteuid():
         try:
@@ -86,7 +143,7 @@ def _run_child(what: str, path: str, uid: int, *more: str, timeout_s: float, max
     _HANGING.check(uid)
     try:
         argv = (*_CHILD, str(uid), what, path, *more)
-        return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, patience_s=_PATIENCE_S)
+        return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, patience_s=_PATIENCE_S, input=input)
     except Left as left:
         _HANGING.add(uid, left.child)
         raise

@@ -87,6 +87,8 @@ def _use_of(index: int) -> Record:
             "memory_busy_percent": None if busy is None else busy.memory,
             "energy_mj": _answer(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle),
             "processes": None if users is None else [_user(one) for one in users],
+            "clock_reasons": _clock_reasons(handle),
+            "sm_mhz": _answer(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
         }
     except pynvml.NVMLError as error:
         return record | {"error": str(error), "code": error.value}

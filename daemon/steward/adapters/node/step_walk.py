@@ -53,6 +53,8 @@ class RankName:
     """Whether Slurm gave the number; a launcher below a task numbers its own processes."""
     node: str = ""
     """The node of its slurmd; empty: not known."""
+    rules: str = ""
+    """The file of the job's own rules for its output; empty: it names none."""
 
 
 class StepWalk:
@@ -150,6 +152,9 @@ def _io_bytes(pid: int) -> int:
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _TASK = "SLURM_PROCID"
+RULES = "HYPERPOD_HANG_RULES"
+"""The variable in which a job names a file of rules, as on HyperPod."""
+_MOST_PATH = 1024
 _MOST_RANK = 2**32 - 1
 
 
@@ -174,7 +179,21 @@ def name_in(environ: bytes) -> RankName | None:
     if found is None:
         return None
     node = words.get(b"SLURMD_NODENAME", b"").decode("ascii", "replace")
-    return RankName(number=found, is_task=own is None, node=node)
+    rules = words.get(RULES.encode(), b"")[:_MOST_PATH].decode("utf-8", "replace")
+    return RankName(number=found, is_task=own is None, node=node, rules=rules)
+
+
+def output_of(pid: int) -> tuple[str, str] | None:
+    """Return what the output of a process is called, and the path at which its own user can open it.
+
+    None if it is no file below the root folder: a pipe, a socket or a device, as of a task whose output srun writes.
+    """
+    place = _PROC / str(pid) / "fd" / "1"
+    try:
+        name = os.readlink(place)
+    except OSError:
+        return None
+    return (name, str(place)) if name.startswith("/") and not name.startswith("/dev/") else None
 
 
 def waits_in(pid: int) -> str:

@@ -2,16 +2,20 @@
 
     python -I -S user_look.py UID WHAT PATH [BYTES START [INODE:START...]]
 
+WHAT is tail, newest or matches; the request of the last comes on stdin (`log_matches.py`).
+
 It begins as root, and starts no other program once it is the user: the user could trace such a program and make it run
 anything, in the agent's cgroup and as well protected from the OOM killer as the agent. For the same reason it leaves
 the agent's cgroup, if cgroups can be written. Standard library only, for a fast start.
 """
 
 import ctypes
+import importlib
 import os
 import pwd
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 _SET_DUMPABLE, _DROP_FROM_BOUNDS, _NO_NEW_RIGHTS = 4, 24, 38
@@ -131,14 +135,22 @@ def _look(what: str, path: str, most: int, start: int, starts: "dict[int, int]")
     raise ValueError(what)
 
 
+def _matching() -> Callable[[], bytes]:
+    """Return the look at matches, which only a job with rules needs: its imports take as long as all the rest."""
+    sys.path.append(str(Path(__file__).parent))  # the user may not be able to read it
+    answer: Callable[[], bytes] = importlib.import_module("log_matches").answer
+    return answer
+
+
 def main(uid: str, what: str, path: str, most: str = "0", start: str = "0", *more: str) -> int:
     pairs = (word.split(":") for word in more)
     starts = {int(inode): int(at) for inode, at in pairs}
     try:
+        answer = _matching() if what == "matches" else lambda: _look(what, path, int(most), int(start), starts)
         if int(uid) != os.geteuid():
             leave_agent()
         become_user(int(uid))
-        sys.stdout.buffer.write(_look(what, path, int(most), int(start), starts))
+        sys.stdout.buffer.write(answer())
         sys.stdout.flush()
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")

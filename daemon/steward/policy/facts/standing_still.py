@@ -1,6 +1,7 @@
 """Whether a job's ranks, taken together, do no work, and which of them differs: judged from what all its nodes see.
 
-No word of the job is needed. A rank that may work means that the job may work, except beside one that was stopped.
+No word of the job is needed. A rank that may work means that the job may work, except beside one that was stopped, or
+where the job's own rules for its output say that it does not go on.
 """
 
 from collections import Counter, defaultdict
@@ -10,8 +11,8 @@ from enum import Enum
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.job_sight import ACTIVE, STILL, Doing, RankGroup, StepSight
-from steward.model.text import count_noun
+from steward.model.job_sight import ACTIVE, STILL, Doing, LogState, LogWord, RankGroup, SlowRank, StepSight
+from steward.model.text import count_noun, span
 from steward.policy.draft import Draft
 from steward.policy.traits import Trait
 
@@ -32,6 +33,8 @@ class StillKind(Enum):
     """All ranks wait in their GPUs' kernels, or for those that do."""
     IDLE = "idle"
     """All ranks use next to nothing."""
+    RULE = "rule"
+    """A rule that the job brought along for its output says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class Still:
     """The nodes of the ranks that differ; empty: none differ."""
     odd: str = ""
     """The ranks that differ, with their nodes; empty: none differ."""
+    limit_s: float | None = None
+    """For how long it may stand still by the job's own rule; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +66,9 @@ class _Seen:
 
 
 def jobs_seen_still(draft: Draft) -> frozenset[JobId]:
-    """Return the jobs of which an agent sees ranks that do no work."""
+    """Return the jobs of which an agent sees ranks that do no work or are slow, or what their own rules find."""
     views = (draft.seen.agents[name] for name in draft.ground.agents.having(Trait.STILL))
-    return frozenset(step.job for view in views for step in view.sights if step.is_still)
+    return frozenset(step.job for view in views for step in view.sights if step.is_notable)
 
 
 def seen_working(job: Job, draft: Draft) -> bool:
@@ -73,6 +78,11 @@ def seen_working(job: Job, draft: Draft) -> bool:
 
 def stillness(job: Job, draft: Draft) -> Still | None:
     """Return how the job stands still; None while it may work, or while that cannot be told."""
+    return _by_ranks(job, draft) or _by_rule(job, draft)
+
+
+def _by_ranks(job: Job, draft: Draft) -> Still | None:
+    """Return how the job stands still by what its ranks do."""
     seen = _ranks_of(job, draft)
     of_doing: defaultdict[Doing, list[_Seen]] = defaultdict(list)
     for one in seen:
@@ -82,10 +92,49 @@ def stillness(job: Job, draft: Draft) -> Still | None:
     return _odd(of_doing) or _alike(job, of_doing)
 
 
+def _by_rule(job: Job, draft: Draft) -> Still | None:
+    """Return how the job stands still by its own rules for its output; the rule that has said so for longest counts."""
+    found = [
+        (max(step.at - word.for_s, job.started or 0.0), step, word)
+        for step, word in words_of_rules(job, draft)
+        if word.state is LogState.LATE
+    ]
+    if not found:
+        return None
+    since, step, word = min(found, key=lambda one: (one[0], one[1].node, one[2].rule))
+    text = f"no line came in {output_of(step, word)} for which its own rule '{word.rule}' allows {span(word.limit_s)}"
+    return Still(kind=StillKind.RULE, since=since, text=text, usual_s=0.0, ranks=FEWEST_RANKS, limit_s=word.limit_s)
+
+
+def count_of_ranks(job: Job, draft: Draft) -> int:
+    """Return how many ranks of the job are seen."""
+    return _count(_ranks_of(job, draft))
+
+
+def slow_ranks(job: Job, draft: Draft) -> list[tuple[StepSight, SlowRank]]:
+    """Return the ranks of the job's present run that their GPUs' hardware slows down, with their steps."""
+    return [(step, slow) for step in _steps_of(job, draft) for slow in step.slow]
+
+
+def output_of(step: StepSight, word: LogWord) -> str:
+    """Return whose output the word is about."""
+    return "its output" if word.rank is None else f"the output of rank {word.rank} of step {step.step} ({step.node})"
+
+
+def words_of_rules(job: Job, draft: Draft) -> list[tuple[StepSight, LogWord]]:
+    """Return all that is said of the job's present run by its own rules, with the step of each word."""
+    return [(step, word) for step in _steps_of(job, draft) for word in step.log]
+
+
+def _steps_of(job: Job, draft: Draft) -> list[StepSight]:
+    """Return the steps of the job's present run, as its nodes see them."""
+    views = (draft.seen.agents.get(node) for node in sorted(job.nodes))
+    return [step for view in views if view is not None for step in view.sights if _is_of(step, job)]
+
+
 def _ranks_of(job: Job, draft: Draft) -> list[_Seen]:
     """Return the groups of ranks of the job's present run; a script counts only if it has no steps of its own."""
-    views = (draft.seen.agents.get(node) for node in sorted(job.nodes))
-    steps = [step for view in views if view is not None for step in view.sights if _is_of(step, job)]
+    steps = _steps_of(job, draft)
     own = [step for step in steps if step.step != _BATCH or sum(group.ranks for group in step.groups) > 1]
     began = job.started or 0.0
     return [

@@ -1,10 +1,12 @@
 """Find jobs that hang: no step for much longer than usual, or ranks that do no work (`facts/standing_still.py`).
 
+Of a job with rules of its own for its output, what they say is told, too.
+
 Of every job that is told. Of a job that opted in first the stacks of its tasks are kept and its nodes are checked; then
 a ruling as for any failure follows. What its ranks do counts for the ruling only where `hang=` was written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from steward.model.action import CheckNow
@@ -13,6 +15,7 @@ from steward.model.events import Level
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
+from steward.model.job_sight import LogState, LogWord, StepSight
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.text import ago, span
@@ -25,9 +28,13 @@ from steward.policy.facts.standing_still import (
     Still,
     StillKind,
     blamed,
+    count_of_ranks,
     jobs_seen_still,
+    output_of,
     seen_working,
+    slow_ranks,
     stillness,
+    words_of_rules,
 )
 from steward.policy.facts.suspended import continued_at
 from steward.policy.job.decide import Ruling, decide
@@ -49,6 +56,8 @@ STOPPED_S = 60.0
 """For so long a rank may be stopped by a signal beside others that are not."""
 YOUNG_S = 900.0
 """A run is not judged before this age: its start may take as long. One with `hang=SECONDS` is."""
+OTHERS_S = 120.0
+"""A rank is slow if the others are not seen to be so, too, for so long."""
 LOOKS_S = 30.0
 """The shortest time after which a job stands still by what its ranks do: so long two looks of a node may take."""
 
@@ -73,6 +82,8 @@ def follow_hangs(draft: Draft) -> None:
             _judge(job, mem, draft)
     for id in sorted(jobs_seen_still(draft) & draft.seen.jobs.keys()):
         _tell_of_still(draft.seen.jobs[id], draft)
+        _tell_of_rules(draft.seen.jobs[id], draft)
+        _tell_of_slow_ranks(draft.seen.jobs[id], draft)
 
 
 def _tell_of_still(job: Job, draft: Draft) -> None:
@@ -86,6 +97,75 @@ def _tell_of_still(job: Job, draft: Draft) -> None:
     draft.tell("job.hang", f"{text}. {_LEFT}", once=key, level=Level.WARNING, job=job.id)
 
 
+def _tell_of_rules(job: Job, draft: Draft) -> None:
+    """Tell once of each rule of the job that cannot be used, or by which it is slow or has a fault."""
+    for step, word in words_of_rules(job, draft) if job.state is JobState.RUNNING else ():
+        if word.state in _SAID_OF_RULES:
+            key = f"rule:{job.id}:{job.restarts}:{word.rule}:{word.state.value}"
+            said = _said_of_rule(step, word)
+            draft.tell("job.rule", f"job {job.shown_id}: {said}", once=key, level=Level.WARNING, job=job.id)
+
+
+_SAID_OF_RULES = frozenset({LogState.BROKEN, LogState.SLOW, LogState.FAULT})
+
+
+def _said_of_rule(step: StepSight, word: LogWord) -> str:
+    """Return what is told of a rule, as a sentence without its stop; empty for a rule of which nothing is told here."""
+    rule = f"its rule '{word.rule}'" if word.rule else "its rules"
+    match word.state:
+        case LogState.BROKEN:
+            return f"{rule} for its output cannot be used: {word.text}"
+        case LogState.SLOW:
+            return f"by {rule} it is slow: in {output_of(step, word)} {word.text}"
+        case LogState.FAULT:
+            return f"a line came in {output_of(step, word)} that {rule} calls a fault"
+        case _:
+            return ""
+
+
+def _tell_of_slow_ranks(job: Job, draft: Draft) -> None:
+    """Tell once of each node of the job on which hardware slows ranks down; nothing is done about it."""
+    if job.state is not JobState.RUNNING or not _is_judged(job, draft.jobs.get(job.id), draft):
+        return
+    for step, text in _said_of_slow_ranks(job, draft):
+        key = f"slow:{job.id}:{job.restarts}:{step.node}"
+        draft.tell("job.slow", f"job {job.shown_id}: {text}", once=key, level=Level.WARNING, node=step.node, job=job.id)
+
+
+def _said_of_slow_ranks(job: Job, draft: Draft) -> Iterator[tuple[StepSight, str]]:
+    """Yield what is said of each slow rank, as a sentence without its stop; nothing if most ranks are slow."""
+    slow = slow_ranks(job, draft)
+    if 2 * len(slow) > count_of_ranks(job, draft):
+        return
+    for step, one in slow:
+        # where all are hot, the last of them is seen some looks after the first
+        draft.wake(told_at := step.at + OTHERS_S)
+        if draft.now < told_at:
+            continue
+        clock = f" ({one.mhz} MHz, the others on the node {one.others_mhz})" if one.mhz and one.others_mhz else ""
+        yield (
+            step,
+            f"the GPU of rank {one.rank} of step {step.step} ({step.node}, {one.gpu}) has been slowed down by its "
+            f"hardware for {span(draft.now - step.at + one.for_s)}: {one.why}{clock}; "
+            "ranks that wait for it go no faster",
+        )
+
+
+def slow_lines(job: Job, draft: Draft) -> list[str]:
+    """Return the sentences about slow ranks for `steward explain JOB`; empty if none is slow."""
+    return [f"{text[0].upper()}{text[1:]}." for _, text in _said_of_slow_ranks(job, draft)]
+
+
+def rule_lines(job: Job, draft: Draft) -> list[str]:
+    """Return the sentences about the job's own rules for `steward explain JOB`; empty if it has none."""
+    words = words_of_rules(job, draft)
+    watched = [
+        f"Its output is watched by its own rules ({one.text})." for _, one in words if one.state is LogState.WATCHED
+    ]
+    said = [f"{text[0].upper()}{text[1:]}." for step, one in words if (text := _said_of_rule(step, one))]
+    return list(dict.fromkeys([*watched, *said]))
+
+
 _LEFT = "It is left running, as it did not ask for more (hang=1 or hang=SECONDS in --auto-resume)"
 
 
@@ -94,13 +174,23 @@ def still_for_long(job: Job, mem: JobMemory | None, draft: Draft) -> Still | Non
     if not _is_judged(job, mem, draft) or not _is_heard(job, draft):
         return None
     found = stillness(job, draft)
-    opted_in = mem is not None and mem.mode.on
-    if found is None or not (opted_in or found.ranks >= FEWEST_RANKS):
+    if found is None or not _may_hang(found, mem):
         return None
     found = replace(found, since=max(found.since, _went_on_at(job, mem, draft)))
-    until = max(found.since + _limit_s(found, mem, draft), _judged_from(job, found, mem))
+    until = _hangs_from(job, found, mem, draft)
     draft.wake(until)
     return found if draft.now >= until else None
+
+
+def _may_hang(found: Still, mem: JobMemory | None) -> bool:
+    """Return whether the job can be judged by this: one rank alone may be a notebook, unless its own word says not."""
+    own_word = mem is not None and mem.mode.on and (mem.mode.hang is not None or not mem.by_default)
+    return own_word or found.ranks >= FEWEST_RANKS
+
+
+def _hangs_from(job: Job, found: Still, mem: JobMemory | None, draft: Draft) -> float:
+    """Return from when on the job counts as one that hangs, if it goes on like this (Unix s)."""
+    return max(found.since + _limit_s(found, mem, draft), _judged_from(job, found, mem))
 
 
 def _went_on_at(job: Job, mem: JobMemory | None, draft: Draft) -> float:
@@ -125,12 +215,15 @@ def _is_judged(job: Job, mem: JobMemory | None, draft: Draft) -> bool:
 def _judged_from(job: Job, found: Still, mem: JobMemory | None) -> float:
     """Return from when on the job's ranks are judged (Unix s)."""
     is_asked = mem is not None and mem.mode.hang_s is not None
-    return 0.0 if is_asked or found.kind is StillKind.IDLE else (job.started or 0.0) + YOUNG_S
+    judges_start = is_asked or found.kind in (StillKind.IDLE, StillKind.RULE)
+    return 0.0 if judges_start else (job.started or 0.0) + YOUNG_S
 
 
 def _limit_s(found: Still, mem: JobMemory | None, draft: Draft) -> float:
     """Return for how long the job may stand still in this way."""
     rules = draft.want.resume
+    if found.limit_s is not None:
+        return found.limit_s
     if mem is not None and mem.mode.hang_s is not None:
         return max(mem.mode.hang_s, LOOKS_S)
     own = PAUSES * found.usual_s
@@ -168,7 +261,18 @@ def hang_line(hang: Standstill, now: float) -> str:
 def still_line(job: Job, draft: Draft) -> str:
     """Return the sentence about the job's ranks for `steward explain JOB`; empty while they may work."""
     found = stillness(job, draft)
-    return "" if found is None else f"Its ranks do no work for {span(draft.now - found.since)}: {found.text}."
+    if found is None:
+        return ""
+    mem = draft.jobs.get(job.id)
+    what = "It stands still" if found.kind is StillKind.RULE else "Its ranks do no work"
+    found = replace(found, since=max(found.since, _went_on_at(job, mem, draft)))
+    told = f"{what} for {span(draft.now - found.since)}: {found.text}."
+    if not _is_judged(job, mem, draft):
+        return f"{told} No hang is made of it: this job, or its partition, is not watched for hangs."
+    if not _may_hang(found, mem):
+        return f"{told} No hang is made of it: a job of one rank may be a notebook."
+    left_s = _hangs_from(job, found, mem, draft) - draft.now
+    return f"{told} It counts as a hang in {span(left_s)}." if left_s > 0.0 else told
 
 
 def _where_stacks_are(hang: Standstill) -> str:

@@ -8,12 +8,14 @@ from steward.model.events import Event
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
-from steward.model.job_sight import Doing
+from steward.model.job_sight import Doing, LogState, LogWord, SlowRank
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumeDefault
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits
+from steward.policy.job.hang import OTHERS_S
 from steward.views.explain import explain_job
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 from tests.builders.sights import a_sight
@@ -437,3 +439,129 @@ def test_a_ruling_stands_until_a_rank_works_though_an_agent_began_anew() -> None
     unknown = seen(picture, Doing.UNKNOWN, Doing.SPINS)
     assert "job.hang_over" not in events(unknown)
     assert events(seen(picture, Doing.WORKS, Doing.SPINS)) == ["job.hang_over"]
+
+
+LATE = LogWord(state=LogState.LATE, rule="steps", for_s=301.0, limit_s=300.0)
+WATCHED = LogWord(state=LogState.WATCHED, text="1 rule")
+
+
+def ruled(picture: Picture, *words: LogWord, doing: Doing = Doing.WORKS) -> Picture:
+    """Its script's output says this by its own rules, while its ranks do that."""
+    sight = replace(a_sight(picture, "n1", doing, step="batch"), log=words)
+    return picture.agent("n1", sights=(sight,))
+
+
+def plain(**fields: object) -> Picture:
+    """A job that did not opt in."""
+    return a_cluster().job(7, on=("n1", "n2"), **{"started": T0 - 7200.0, **fields}).then()
+
+
+def test_a_line_that_the_jobs_own_rule_waits_for_is_told_though_its_ranks_may_work() -> None:
+    picture = ruled(plain(), WATCHED, LATE)
+    assert kinds(picture) == []
+    told = event(picture, "job.hang").text
+    assert "for 5 min no line came in its output for which its own rule 'steps' allows 5 min" in told
+    assert "left running" in told
+    assert events(picture.then(60.0)) == []
+    assert "It stands still for 5 min: no line came in its output" in explained(picture)
+    assert "Its output is watched by its own rules (1 rule)." in explained(picture)
+
+
+def test_the_jobs_own_rules_are_in_force_from_its_first_second_and_name_the_rank() -> None:
+    late = replace(LATE, rank=3, for_s=121.0, limit_s=120.0)
+    picture = ruled(plain(started=T0 - 125.0), late)
+    assert "the output of rank 3 of step batch (n1)" in event(picture, "job.hang").text
+
+
+def test_a_suspended_jobs_line_has_its_time_anew() -> None:
+    picture = ruled(a_job("1,hang=1").change_job(state=JobState.SUSPENDED).then(), LATE)
+    picture = picture.change_job(state=JobState.RUNNING).then()
+    assert "job.hang" not in events(ruled(picture, replace(LATE, for_s=400.0)))
+    later = picture.after(302.0)
+    assert "job.hang" in events(ruled(later, replace(LATE, for_s=702.0)))
+
+
+def test_it_is_acted_on_only_where_the_job_wrote_hang() -> None:
+    asked, not_asked = (ruled(a_job(mode), LATE).then(21.0) for mode in ("any:3,age=0,hang=1", ANY))
+    assert "RequeueJob" in kinds(ruled(asked, replace(LATE, for_s=322.0)))
+    assert "RequeueJob" not in kinds(ruled(not_asked, replace(LATE, for_s=322.0)))
+
+
+def test_rules_that_cannot_be_used_and_what_is_slow_or_a_fault_are_told_once() -> None:
+    broken = LogWord(state=LogState.BROKEN, text="/r.json: it is no JSON")
+    slow = LogWord(state=LogState.SLOW, rule="speed", rank=1, text="12 is below 100")
+    fault = LogWord(state=LogState.FAULT, rule="oom")
+    for word, text in (
+        (broken, "its rules for its output cannot be used: /r.json: it is no JSON"),
+        (slow, "by its rule 'speed' it is slow: in the output of rank 1 of step batch (n1) 12 is below 100"),
+        (fault, "a line came in its output that its rule 'oom' calls a fault"),
+    ):
+        picture = ruled(a_job("1,hang=1"), word)
+        assert event(picture, "job.rule").text == f"job 7: {text}"
+        assert (kinds(picture), events(picture.then(60.0))) == ([], [])
+        assert f"{text[0].upper()}{text[1:]}." in explained(picture)
+
+
+def test_rules_that_are_kept_are_no_news() -> None:
+    picture = ruled(plain(), WATCHED)
+    assert (kinds(picture), events(picture)) == ([], [])
+
+
+def alone(mode: str = "", *, by_default: bool = False, for_s: float = 5000.0) -> Picture:
+    """A job of one rank that waits."""
+    picture = a_cluster().job(7, on=("n1",), started=T0 - 7200.0, submitted=T0 - 7200.0)
+    if by_default:
+        picture = picture.resume(default=(ResumeDefault(mode=mode),))
+    elif mode:
+        picture = picture.opted_in(7, ResumeMode.parse(mode))
+    picture = picture.then()
+    sight = a_sight(picture, "n1", Doing.WAITS, for_s=for_s, step="batch")
+    return picture.agent("n1", sights=(sight,))
+
+
+def test_the_sites_word_that_jobs_are_resumed_does_not_make_a_notebook_hang() -> None:
+    assert events(alone("1")) == ["job.hang"]
+    assert events(alone("1", by_default=True)) == []
+    assert events(alone("1,hang=1", by_default=True)) == ["job.hang"]
+    assert "may be a notebook" in explained(alone("1", by_default=True))
+
+
+def test_explain_says_when_what_is_seen_counts_as_a_hang() -> None:
+    assert "It counts as a hang in 20 min." in explained(alone("1", for_s=600.0))
+    assert "It counts as a hang" not in explained(alone("1", for_s=1801.0))
+    assert "may be a notebook" in explained(alone(for_s=600.0))
+    assert "not watched for hangs" in explained(alone("1,hang=0", for_s=600.0))
+
+
+def slowed(picture: Picture, *nodes: str) -> Picture:
+    """Of the two ranks on each node one is slowed down, on these."""
+    for first, node in ((0, "n1"), (2, "n2")):
+        slow = SlowRank(rank=first, gpu=f"GPU-{first}", for_s=600.0, why="too hot", mhz=1050, others_mhz=1900)
+        sight = replace(a_sight(picture, node, Doing.WORKS, ranks=2, first=first), slow=(slow,) * (node in nodes))
+        picture = picture.agent(node, sights=(sight,))
+    return picture
+
+
+def test_a_rank_that_hardware_slows_down_is_told_once_with_its_node_and_never_acted_on() -> None:
+    picture = slowed(a_job("any:3,age=0,hang=1"), "n2")
+    assert events(picture) == []
+    assert picture.plan().wake_at == picture.now + OTHERS_S
+    later = picture.after(OTHERS_S + 1.0)
+    text = event(later, "job.slow").text
+    assert "the GPU of rank 2 of step 0 (n2, GPU-2) has been slowed down by its hardware for 12 min: too hot" in text
+    assert "(1050 MHz, the others on the node 1900)" in text
+    assert (kinds(later), events(later.then(60.0))) == ([], [])
+    assert f"T{text.removeprefix('job 7: t')}." in explained(later)
+
+
+def test_where_most_ranks_are_slowed_down_none_is_slower_than_the_others() -> None:
+    picture = slowed(a_job("1"), "n1", "n2")
+    assert events(picture.after(OTHERS_S + 1.0)) == ["job.slow", "job.slow"]
+    sights = [
+        replace(view, groups=(replace(view.groups[0], ranks=1),))
+        for n_ in ("n1", "n2")
+        for view in picture.seen.agents[n(n_)].sights
+    ]
+    for sight in sights:
+        picture = picture.agent(sight.node, sights=(sight,))
+    assert events(picture.after(OTHERS_S + 1.0)) == []

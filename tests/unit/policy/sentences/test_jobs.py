@@ -18,7 +18,7 @@ from steward.model.health import Incarnation, Severity
 from steward.model.ids import BootId, InstanceId, JobId
 from steward.model.job import JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign
-from steward.model.job_sight import Doing
+from steward.model.job_sight import Doing, LogState, LogWord
 from steward.model.node import NodeBase
 from steward.model.observed import Freshness
 from steward.model.resume import Lent, Raised, Saved
@@ -27,6 +27,7 @@ from steward.model.resume_policy import ResumeDefault, ResumePolicy
 from steward.model.setting_types import RepairMode
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import Failure, FailureSource
+from steward.policy.job.hang import OTHERS_S
 from steward.policy.job.keep import GOES_ON_S
 from steward.policy.job.options import resume_facts
 from steward.views.explain import explain_job, job_warning
@@ -980,6 +981,10 @@ def no_repair() -> Picture:
     return replace(picture, memory=replace(picture.memory, cases=cases))
 
 
+def _ruled(word: LogWord) -> Picture:
+    return hang.ruled(hang.plain(), word)
+
+
 WORKING = partial(hang.other, Doing.WORKS, Doing.WORKS)
 STILL: list[Row] = [
     ("Last reported step: 100 (", lambda: hang.stepping(hang.a_job(), ago_s=1.0), lambda: hang.a_job()),
@@ -1014,6 +1019,29 @@ STILL: list[Row] = [
             (" using CPU; ", Doing.BUSY, Doing.STOPPED),
             ("Its ranks do no work for ", Doing.SPINS, Doing.SPINS),
             ("It is left running, as it did not ask for more (hang=1 or hang=SECONDS", Doing.SPINS, Doing.SPINS),
+        )
+    ),
+    ("It counts as a hang in 20 min.", partial(hang.alone, "1", for_s=600.0), partial(hang.alone, "1")),
+    ("a job of one rank may be a notebook.", hang.alone, partial(hang.alone, "1")),
+    ("or its partition, is not watched for hangs.", partial(hang.alone, "1,hang=0"), partial(hang.alone, "1")),
+    *(
+        (text, partial(_ruled, word), partial(_ruled, hang.WATCHED if word is not hang.WATCHED else hang.LATE))
+        for text, word in (
+            ("no line came in its output for which its own rule 'steps' allows 5 min", hang.LATE),
+            ("It stands still for ", hang.LATE),
+            ("the output of rank 3 of step batch (n1)", replace(hang.LATE, rank=3)),
+            ("Its output is watched by its own rules (1 rule)", hang.WATCHED),
+            ("its rules for its output cannot be used: no JSON", LogWord(state=LogState.BROKEN, text="no JSON")),
+            ("by its rule 'speed' it is slow: in its output 12", LogWord(state=LogState.SLOW, rule="speed", text="12")),
+            ("line came in its output that its rule 'oom' calls a fault", LogWord(state=LogState.FAULT, rule="oom")),
+        )
+    ),
+    *(
+        (text, lambda: hang.slowed(hang.a_job(), "n2").after(OTHERS_S + 1.0), lambda: hang.slowed(hang.a_job()))
+        for text in (
+            "the GPU of rank 2 of step 0 (n2, GPU-2) has been slowed down by its hardware for ",
+            "; ranks that wait for it go no faster",
+            " (1050 MHz, the others on the node 1900)",
         )
     ),
     ("it is still at step 100; ", lambda: hang.stuck().then(1), lambda: quiet(4000.0).then(1)),
