@@ -3,6 +3,7 @@
 from tests.e2e.story import Story
 
 SCRIPTS = {
+    "hangs itself up": "kill -HUP $$\n",  # Slurm 22.05 gives it the status of a launch that failed
     "traps": """trap 'kill $P; wait; exit 3' USR1
 sleep 60 & P=$!
 ( sleep 1; kill -USR1 $$ ) &

@@ -122,13 +122,18 @@ def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
 
 
 def _is_overruled(node: Node, fault: Fault, draft: Draft) -> bool:
-    """Return whether a person gave this incarnation of the node back, or took it over, despite this fault."""
+    """Return whether a person gave this incarnation of the node back, or took it over, despite this fault.
+
+    A check that has passed since and fails anew is another fault.
+    """
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
+    # a failure begins when an agent begins, too: only a pass shows that the one that a person knew of was over
+    known_from = fault.at if fault.is_event else min(fault.at, fault.passed_at)
     for case in draft.cases.of(node.name):
         by_person = case.step is CaseStep.CLOSED and case.why.rule == "case.by_person"
         same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
-        if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
+        if by_person and same and known_from <= (case.closed or 0.0):
             return True
     return False
 
@@ -174,6 +179,7 @@ def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
         why=why,
         at=finding.at,
         is_event=finding.event,
+        passed_at=finding.passed_at,
     )
 
 

@@ -73,6 +73,8 @@ class Fault:
     """The piece of hardware that the finding is about; empty if none is known."""
     is_event: bool = False
     """Whether the fault is an event, which stays true of its incarnation until a newer event."""
+    passed_at: float = 0.0
+    """When the check last passed; 0: not known."""
 
     @property
     def is_of_reason(self) -> bool:

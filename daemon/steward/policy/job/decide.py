@@ -246,7 +246,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.late",
         when=lambda f: f.kind is FailureSource.ENDED and has_cause(f),
         decision=REQUEUE,
-        text="a node failed, and Slurm ended the job: it starts again",
+        text="a node failed about when the job ended: it starts again",
     ),
     Rule(
         name="resume.requeue",

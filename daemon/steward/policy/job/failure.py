@@ -81,6 +81,8 @@ class Failure:
     unproven: int = 0
     stalls: int = 0
     is_batch: bool = True
+    had_asked: bool = False
+    """The run ended by its script, whose shim had asked before and was told to stop: the script was launched."""
     stays_in_place: bool = False
     """The job's user does not want it requeued."""
     own_wish: bool = False
@@ -119,8 +121,9 @@ class Failure:
     @property
     def is_machines(self) -> bool:
         """Return whether Slurm itself names the machines as the cause."""
-        if self.reason == LAUNCH_FAILED and self.status not in (0, NO_LAUNCH):
-            return False  # 22.05 gives this reason for every script that a signal ended, though it was launched
+        # 22.05 gives this reason for every script that a signal ended; SIGHUP's status is the one of a failed launch
+        if self.reason == LAUNCH_FAILED and (self.had_asked or self.status not in (0, NO_LAUNCH)):
+            return False
         return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is FailureSource.NO_SCRIPT
 
     @property
@@ -208,7 +211,7 @@ def failure_without_ask(
     if ended_by_script or not _failed_at_once(mem, failed_at, draft):
         found = _unanswered_for_run(found, mem)
     status = job.exit_status if kind is FailureSource.ENDED else 0
-    return _failure(kind, job, mem, failed_at, found, draft, status=status)
+    return _failure(kind, job, mem, failed_at, found, draft, status=status, had_asked=ended_by_script)
 
 
 def _failure(
@@ -223,6 +226,7 @@ def _failure(
     exits: tuple[TaskExit, ...] = (),
     signs: tuple[LogSign, ...] = (),
     may_retry: bool = False,
+    had_asked: bool = False,
     ask: Ask | None = None,
 ) -> Failure:
     """Return the failure with the job's options, budget and memory."""
@@ -247,6 +251,7 @@ def _failure(
         unproven=mem.unproven,
         stalls=count_stalls(mem),
         is_batch=job.is_batch,
+        had_asked=had_asked,
         stays_in_place=mem.stays_in_place,
         may_retry=may_retry,
         own_wish=own_wish,

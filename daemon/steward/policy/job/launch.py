@@ -15,7 +15,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.slurm_faults import TOLD_WITHIN_S
 from steward.policy.guards.run_end import clean_since
 from steward.policy.job.evidence import Evidence
-from steward.policy.job.failure import LAUNCH_FAILED
+from steward.policy.job.failure import LAUNCH_FAILED, was_asked
 from steward.policy.slurm_reasons import BATCH_BROKEN, Response, slurms_own
 from steward.policy.traits import Trait
 
@@ -81,7 +81,7 @@ def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
     if is_broken_launch(job, draft):
         text = f"{host}: Slurm says 'batch job complete failure': {_NEVER_BEGAN}"
         return (Evidence(node=host, text=text, at=at, voids_success=True),)
-    if job.reason == LAUNCH_FAILED and job.exit_status == NO_OUTPUT:
+    if job.reason == LAUNCH_FAILED and job.exit_status == NO_OUTPUT and not was_asked(mem):
         return _first_time(host, _NO_OUTPUT_TEXT, job, mem, at, draft)
     return ()
 

@@ -237,6 +237,25 @@ def test_a_person_who_gives_the_node_back_ends_the_case() -> None:
     assert picture.actions() == []
 
 
+def given_back_though_it_fails() -> Picture:
+    failing = a_cluster().failing("n2", check="gpu", event=False)
+    return back(failing.then().marked("n2").then(1)).then(10)
+
+
+def test_a_persons_word_stands_while_the_check_goes_on_failing_and_after_the_agent_began_anew() -> None:
+    picture = given_back_though_it_fails()
+    assert [case.is_open for case in picture.then(60).memory.cases.values()] == [False]
+    began_anew = picture.failing("n2", check="gpu", event=False, passed_at=0.0).then().then(60)
+    assert [case.is_open for case in began_anew.memory.cases.values()] == [False]
+
+
+def test_a_check_that_passed_after_a_persons_word_and_fails_anew_is_a_new_fault() -> None:
+    picture = given_back_though_it_fails()
+    well = picture.checked("n2").then(100)
+    anew = well.failing("n2", check="gpu", event=False, passed_at=well.now - 1.0).then().then(60)
+    assert [case.is_open for case in anew.memory.cases.values()] == [False, True]
+
+
 def test_a_person_who_takes_the_node_over_ends_the_case() -> None:
     picture = launching().down("n2", "mine now").then()
     assert case_of(picture).step is CaseStep.CLOSED

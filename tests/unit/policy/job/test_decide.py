@@ -216,6 +216,7 @@ def test_a_script_that_a_signal_ended_is_no_launch_that_failed_though_slurm_22_0
     assert ruled(decide(a_failure(**over, status=status))) == (Decision.STOP, "no_evidence")
     assert ruled(decide(a_failure(**over, status=status, evidence=(against(),)))) == (Decision.REQUEUE, "late")
     assert ruled(decide(a_failure(**over, status=1))) == (Decision.REQUEUE, "late")
+    assert ruled(decide(a_failure(**over, status=1, had_asked=True))) == (Decision.STOP, "no_evidence"), "SIGHUP"
 
 
 @pytest.mark.parametrize("reason", ["JobLaunchFailure", "SystemFailure", "NodeDown"])

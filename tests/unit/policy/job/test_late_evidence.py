@@ -35,11 +35,12 @@ def running(mode: str = "1", on: tuple[str, ...] = ("n1", "n2"), **fields: Any) 
     return a_cluster().job(on=on, **fields).opted_in(mode=ResumeMode.parse(mode)).then(100)
 
 
-def failed(picture: Picture, status: int = BY_CODE) -> Picture:
+def failed(picture: Picture, status: int = BY_CODE, reason: str = "") -> Picture:
     """Its script ended badly, its shim was told that nothing speaks against the nodes, and Slurm calls it FAILED."""
     asked = picture.ask(AskKind.BATCH, node="n1", status=status).then(0.1).checked("n1", "n2").then(0.1)
     assert memory(asked).attempts[-1].why.rule == "resume.no_evidence"
-    over = asked.see(asks=()).change_job(state=JobState.FAILED, ended=asked.now, exit_status=status).then(0.1)
+    end: dict[str, Any] = {"state": JobState.FAILED, "ended": asked.now, "exit_status": status, "reason": reason}
+    over = asked.see(asks=()).change_job(**end).then(0.1)
     assert memory(over).ended is not None
     return over
 
@@ -72,6 +73,14 @@ def test_a_job_whose_script_was_told_to_stop_comes_back_when_its_node_is_found_l
     again = back.requeued().then(1.0)
     assert memory(again).resumes == 1
     assert memory(again).pending_from is not None
+
+
+@pytest.mark.parametrize("status", [1, 15, 53])
+def test_a_script_that_asked_was_launched_whatever_status_slurm_gives_it(status: int) -> None:
+    """SIGHUP (1) and the real-time signal 53 look like statuses that Slurm gives to launches that failed."""
+    over = failed(running(), status, reason="JobLaunchFailure")
+    assert tries(over) == []
+    assert tries(over.wait(60.0).lost("n1")), "a fault is evidence all the same"
 
 
 class Words(tuple[OptedIn, ...]):

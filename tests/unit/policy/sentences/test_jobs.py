@@ -281,7 +281,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,)),
     ),
     (
-        "a node failed, and Slurm ended the job: it starts again",
+        "a node failed about when the job ended: it starts again",
         lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,)),
         lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,), was_evicted="for job 9"),
     ),
@@ -661,7 +661,7 @@ def with_failures(picture: Picture, *uids: int) -> Picture:
 ENDS: list[Row] = [
     ("The job is over: FAILED.", lambda: late.failed(late.running()), lambda: late.running()),
     (
-        "job 7 was over (FAILED): a node failed, and Slurm ended the job: it starts again",
+        "job 7 was over (FAILED): a node failed about when the job ended: it starts again",
         lambda: late.failed(late.running()).lost("n1"),
         lambda: late.failed(late.running()).lost("n3"),
     ),
