@@ -87,8 +87,9 @@ def test_a_pattern_without_end_is_killed(shared_file: Path) -> None:
 @pytest.fixture
 def shared_file(tmp_path: Path) -> Path:
     """A file that anybody can read, and its owner only after a chmod."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if not (mode := folder.stat().st_mode) & 0o001:
+            folder.chmod(mode | 0o055)
     path = tmp_path / "out"
     path.write_text("step\n")
     path.chmod(0o644)

@@ -70,6 +70,15 @@ def borrows_behind(limit_s: float) -> str:
     return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
 
 
+def with_a_part_taken_back(later_s: float) -> Picture:
+    """A job in two parts of which Slurm delays one by so many seconds; nobody has borrowed anything."""
+    picture = settled(a_site(WEAK, own("b", 8)))
+    before = picture.now - 300.0
+    picture = of_two_parts(picture, "b", submitted=before, eligible=before)
+    reason = "BeginTime" if later_s else "Resources"
+    return picture.change_job(FIRST, reason=reason, submitted=before, eligible=picture.now + later_s)
+
+
 def behind_a_part(*kept: str) -> Picture:
     """A job that needs n2 is behind a part of another one for which Slurm keeps these nodes."""
     first = of_two_parts(one_node_lent(), "b").change_job(FIRST, planned=frozenset(map(n, kept)), started=T0)
@@ -215,6 +224,11 @@ QUOTAS: list[Row] = [
         "; Slurm's delay after its requeue is about to be ended.",
         lambda: said(put_back(reason="BeginTime", eligible=T0 + 100), 3),
         lambda: said(put_back(reason="Resources"), 3),
+    ),
+    (
+        "; one of its parts could not start, and Slurm's delay after that is about to be ended",
+        lambda: said(with_a_part_taken_back(120.0), FIRST),
+        lambda: said(with_a_part_taken_back(0.0), FIRST),
     ),
     (
         "begun with borrowed resources, covered by now",
