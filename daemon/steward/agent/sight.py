@@ -377,18 +377,14 @@ class _GpuSense:
 
     def learn(self, pids: Collection[int], peak_w: dict[str, float]) -> None:
         """Note the most power that the GPUs of these processes drew."""
-        for gpu in self._of(pids):
+        for gpu in self.seen_of(pids):
             if (watts := self._watts.get(gpu.uuid)) is not None:
                 peak_w[gpu.uuid] = max(watts, peak_w.get(gpu.uuid, 0.0))
 
     def of(self, pids: Collection[int], peak_w: Mapping[str, float]) -> Doing | None:
         """Return what the GPUs of these processes do; None if they have none."""
-        found = {self._doing(gpu, peak_w) for gpu in self._of(pids)}
+        found = {self._doing(gpu, peak_w) for gpu in self.seen_of(pids)}
         return next((doing for doing in _GPU_FIRST if doing in found), None)
-
-    def seen_of(self, pids: Collection[int]) -> list[Gpu]:
-        """Return the GPUs of these processes, as they were seen."""
-        return self._of(pids)
 
     def is_unsure(self, pids: Collection[int]) -> bool:
         """Return whether NVML did not answer, or a GPU is in use and not known to be in use by these processes."""
@@ -396,7 +392,8 @@ class _GpuSense:
             return True
         return any(not self._is_of(gpu, pids) and gpu.busy_percent != 0 for gpu in self._gpus)
 
-    def _of(self, pids: Collection[int]) -> list[Gpu]:
+    def seen_of(self, pids: Collection[int]) -> list[Gpu]:
+        """Return the GPUs of these processes, as they were seen."""
         return [gpu for gpu in self._gpus or () if self._is_of(gpu, pids)]
 
     def _is_of(self, gpu: Gpu, pids: Collection[int]) -> bool:

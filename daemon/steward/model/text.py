@@ -116,6 +116,11 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
+def capitalized(text: str) -> str:
+    """Return a text, not empty, with its first letter large: the rest may hold names."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def clean(lines: list[str]) -> tuple[str, ...]:
     """Return hostile lines (reasons, names, check texts) as one harmless line each."""
     return tuple(one_line(line, _LINE) for line in lines)

@@ -23,6 +23,7 @@ from steward.model.memory import Memory
 from steward.model.observed import AgentView, Observed
 from steward.model.order import Order, OrderAnswer, Refusal
 from steward.model.slot import SlotRecord
+from steward.model.text import capitalized
 from steward.workflows.snapshot import Snapshot
 
 _NODE_ID = re.compile(r"i-[a-f0-9]{8}(?:[a-f0-9]{9})?")
@@ -113,7 +114,7 @@ def snapshot_of(source: Source) -> Snapshot:
     snapshot = source.latest()
     if snapshot is None:
         why = source.standstill_text() or "the head has not finished its first look at the cluster; see its log"
-        raise ApiError(Code.UNAVAILABLE, f"{why[0].upper()}{why[1:]}.")
+        raise ApiError(Code.UNAVAILABLE, f"{capitalized(why)}.")
     return snapshot
 
 

@@ -19,7 +19,7 @@ from steward.model.group import GroupStatus
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.resume import JobMemory
-from steward.model.text import PAUSED, REPORT_ONLY, verdict_label
+from steward.model.text import PAUSED, REPORT_ONLY, capitalized, verdict_label
 from steward.ports import PortError
 from steward.views.node_verdict import Word, next_of_case
 
@@ -110,7 +110,7 @@ def _events(look: Look) -> tuple[Event, ...]:
 def _alerts(status: Json, stands: str) -> Iterable[Alert]:
     """Yield warnings about the whole page or all repairs: an old picture, actions that are paused or switched off."""
     if stands:
-        text = f"{stands[0].upper()}{stands[1:]}. What is shown here is the last picture before that."
+        text = f"{capitalized(stands)}. What is shown here is the last picture before that."
         yield Alert(level="error", text=text)
     if status["slurm"] != "fresh":
         yield Alert(level="error", text="Slurm cannot be read now: nothing is decided on what is shown here.")

@@ -4,17 +4,20 @@ A job is at rest if it runs as remembered or is over, and nothing was ever decid
 the plan has anything to do for such a job, so thousands of them cost next to nothing.
 """
 
+from collections.abc import Sequence
+
+from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.ledger import Ending, Run
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.booted import jobs_told_anew
+from steward.policy.facts.booted import script_boot
 from steward.policy.facts.standing_still import jobs_seen_still
 from steward.policy.traits import Trait
 
-_AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...], Incarnation | None]]
+_AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...], Incarnation | None, Sequence[OptedIn]]]
 
 
 def jobs_needing_attention(draft: Draft) -> list[JobId]:
@@ -27,20 +30,21 @@ def jobs_needing_attention(draft: Draft) -> list[JobId]:
 def _find_needing_attention(draft: Draft) -> frozenset[JobId]:
     """Return the jobs that are not at rest, including those of which an agent reports progress."""
     jobs, ledger, hosts = draft.seen.jobs, draft.ledger, draft.ground.agents.facts
+    told = draft.overview.opted_in
     # the jobs at rest are kept from plan to plan while the settings are the same
     known = draft.ground.once(_none_at_rest, (draft.want.resume,))
-    found = jobs_told_anew(draft)
-    found |= {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
+    found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
     found |= jobs_seen_still(draft)
     for id, mem in draft.jobs.items():
         job, runs = jobs.get(id), ledger.get(id, ())
         host = hosts.get(job.batch_host) if job is not None and job.batch_host is not None else None
-        before = known.get(id)
-        # a job that was at rest stays so while its four records are the same objects
-        if before is not None and before[0] is mem and before[1] is job and before[2] is runs and before[3] is host:
+        words, before = told.get(id, ()), known.get(id)
+        # a job that was at rest stays so while its records are the same objects
+        is_same = before is not None and before[0] is mem and before[1] is job and before[2] is runs
+        if before is not None and is_same and before[3] is host and before[4] == words:
             continue
         if _is_at_rest(job, mem, runs, host, draft):
-            known[id] = (mem, job, runs, host)
+            known[id] = (mem, job, runs, host, words)
         else:
             known.pop(id, None)
             found.add(id)
@@ -67,7 +71,9 @@ def _is_at_rest(job: Job | None, mem: JobMemory, runs: tuple[Run, ...], host: In
     if mem.ended is not None:
         return _is_over(job, mem, runs)
     has_booted = host is not None and mem.script_boot not in (None, host.boot)
-    return job is not None and bool(runs) and not has_booted and _just_runs(job, mem, runs[0], draft)
+    if job is None or not runs or has_booted or script_boot(job, mem, draft) not in (None, mem.script_boot):
+        return False
+    return _just_runs(job, mem, runs[0], draft)
 
 
 def _is_over(job: Job | None, mem: JobMemory, runs: tuple[Run, ...]) -> bool:

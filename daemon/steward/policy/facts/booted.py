@@ -5,7 +5,7 @@ Slurm looks for a batch job that is missing on its node when the node registers,
 with the boot, so the head remembers in which boot a script began.
 """
 
-from steward.model.ids import BootId, JobId, NodeName
+from steward.model.ids import BootId, NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
@@ -45,16 +45,3 @@ def script_boot(job: Job, mem: JobMemory, draft: Draft) -> BootId | None:
     words = draft.overview.opted_in.get(job.id, ())
     told = {one for word in words if (word.uid, word.restart) == (mem.uid, job.restarts) for one in word.began_in}
     return now if now is not None and (job.batch_host, now) in told else None
-
-
-def jobs_told_anew(draft: Draft) -> set[JobId]:
-    """Return the remembered jobs of whose script an agent told a boot that is not remembered."""
-    found = set[JobId]()
-    for word in draft.seen.opted_in:
-        mem = draft.jobs.get(word.job) if word.began_in else None
-        if mem is None or any(boot == mem.script_boot for _, boot in word.began_in):
-            continue
-        job = draft.seen.jobs.get(word.job)
-        if job is not None and job.is_active and script_boot(job, mem, draft) not in (None, mem.script_boot):
-            found.add(job.id)
-    return found

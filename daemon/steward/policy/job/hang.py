@@ -18,7 +18,7 @@ from steward.model.job_report import Progress
 from steward.model.job_sight import LogState, LogWord, StepSight
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.resume_policy import CHECK_BUDGET_S
-from steward.model.text import ago, span
+from steward.model.text import ago, capitalized, span
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
@@ -100,13 +100,9 @@ def _tell_of_still(job: Job, draft: Draft) -> None:
 def _tell_of_rules(job: Job, draft: Draft) -> None:
     """Tell once of each rule of the job that cannot be used, or by which it is slow or has a fault."""
     for step, word in words_of_rules(job, draft) if job.state is JobState.RUNNING else ():
-        if word.state in _SAID_OF_RULES:
+        if said := _said_of_rule(step, word):
             key = f"rule:{job.id}:{job.restarts}:{word.rule}:{word.state.value}"
-            said = _said_of_rule(step, word)
             draft.tell("job.rule", f"job {job.shown_id}: {said}", once=key, level=Level.WARNING, job=job.id)
-
-
-_SAID_OF_RULES = frozenset({LogState.BROKEN, LogState.SLOW, LogState.FAULT})
 
 
 def _said_of_rule(step: StepSight, word: LogWord) -> str:
@@ -153,7 +149,7 @@ def _said_of_slow_ranks(job: Job, draft: Draft) -> Iterator[tuple[StepSight, str
 
 def slow_lines(job: Job, draft: Draft) -> list[str]:
     """Return the sentences about slow ranks for `steward explain JOB`; empty if none is slow."""
-    return [f"{text[0].upper()}{text[1:]}." for _, text in _said_of_slow_ranks(job, draft)]
+    return [f"{capitalized(text)}." for _, text in _said_of_slow_ranks(job, draft)]
 
 
 def rule_lines(job: Job, draft: Draft) -> list[str]:
@@ -162,7 +158,7 @@ def rule_lines(job: Job, draft: Draft) -> list[str]:
     watched = [
         f"Its output is watched by its own rules ({one.text})." for _, one in words if one.state is LogState.WATCHED
     ]
-    said = [f"{text[0].upper()}{text[1:]}." for step, one in words if (text := _said_of_rule(step, one))]
+    said = [f"{capitalized(text)}." for step, one in words if (text := _said_of_rule(step, one))]
     return list(dict.fromkeys([*watched, *said]))
 
 

@@ -220,8 +220,8 @@ def _note_run(job: Job, draft: Draft) -> None:
     followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
     followed = replace(followed, taken_out=_taken_out(nodes - job.nodes, mem.taken_out if same_run else (), draft))
     followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
-    followed = replace(followed, size=size_of(job, mem.size if same_run else None))
-    followed = followed if same_run else replace(followed, script_boot=None)
+    size, boot = size_of(job, mem.size if same_run else None), mem.script_boot if same_run else None
+    followed = replace(followed, size=size, script_boot=boot)
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
     if is_out_of_turn:
