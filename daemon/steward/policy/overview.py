@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from steward.model.ask import OptedIn
+from steward.model.ask import Ask, OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
@@ -138,6 +138,14 @@ class Overview:
 
     def _jobs_with(self, trait: Trait) -> Sequence[Job]:
         return [self._seen.jobs[id] for id in sorted(self._ground.jobs.having(trait))]
+
+    @cached_property
+    def asks(self) -> Mapping[JobId, Sequence[Ask]]:
+        """Return job -> the questions about it that wait for an answer."""
+        found: defaultdict[JobId, list[Ask]] = defaultdict(list)
+        for ask in self._seen.asks:
+            found[ask.job].append(ask)
+        return dict(found)
 
     @cached_property
     def running_on(self) -> Mapping[NodeName, Sequence[JobId]]:

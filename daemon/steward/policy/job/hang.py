@@ -205,7 +205,7 @@ def _is_judged(job: Job, mem: JobMemory | None, draft: Draft) -> bool:
     wanted = rules.hang and job.partition not in rules.hang_not_in if own is None else own
     runs = job.state is JobState.RUNNING and not job.is_completing and job.is_batch and not job.deep_check
     # while a shim waits, the job has failed and a ruling is under way
-    return wanted and runs and not any(ask.job == job.id for ask in draft.seen.asks)
+    return wanted and runs and job.id not in draft.overview.asks
 
 
 def _judged_from(job: Job, found: Still, mem: JobMemory | None) -> float:
@@ -281,7 +281,7 @@ def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
     wanted = draft.want.resume.hang if mem.mode.hang is None else mem.mode.hang
     runs = job.state is JobState.RUNNING and not job.is_completing and job.restarts == mem.restarts
     # while a shim waits, the job has failed and a ruling is under way
-    asks = any(ask.job == job.id for ask in draft.seen.asks)
+    asks = job.id in draft.overview.asks
     return wanted and runs and not asks and mem.mode.on and draft.want.resume.enabled and mem.ended is None
 
 

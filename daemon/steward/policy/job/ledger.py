@@ -332,7 +332,7 @@ def _explains(case: Case, run: Run, follower: Run | None) -> bool:
 
 def _told_by_shim(run: Run, draft: Draft) -> list[float]:
     """Return when a shim of this run reported that the job had failed."""
-    asks = (ask for ask in draft.seen.asks if ask.job == run.job and ask.restart == run.restart)
+    asks = (ask for ask in draft.overview.asks.get(run.job, ()) if ask.restart == run.restart)
     return [draft.asks[ask.id].at for ask in asks if ask.id in draft.asks]
 
 
