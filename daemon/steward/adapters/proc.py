@@ -100,7 +100,7 @@ class ProcessFiles:
         """Return the process's real uid, or -1 if it is gone."""
         try:
             # The owner of the folder in /proc is no proof: for a process that cannot be traced it is root.
-            found = _UID.search(Path(self._root, str(pid), "status").read_bytes())
+            found = _UID.search(_read(f"{self._root}/{pid}/status", MAX_STAT))
         except OSError:
             return -1
         return int(found[1]) if found else -1

@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from steward.adapters import proc
 from steward.adapters.node.step_walk import RankName, StepLook, StepWalk, name_in, rank_names
+from steward.adapters.node.stepds import Stepd, Stepds
 from tests.fakes.until import until
 from tests.unit.adapters.test_stepds import JOB, OTHER, Node
 from tests.unit.adapters.test_stepds import node as node
@@ -70,6 +73,28 @@ def test_a_process_whose_parent_ended_stays_with_its_step(node: Node, walk: Step
     os.kill(task, signal.SIGKILL)
     until("it has another parent", lambda: (seen := proc.look(orphan)) is not None and seen.parent != task)
     assert orphan in tasks(walk)
+
+
+class CountingStepds(Stepds):
+    def __init__(self) -> None:
+        super().__init__(Path("/nowhere/slurm.conf"))
+        self.asked: Counter[int] = Counter()
+
+    def stepd_of(self, seen: proc.Seen) -> Stepd | None:
+        self.asked[seen.process.pid] += 1
+        return None
+
+
+def test_a_process_that_is_old_is_asked_once_what_it_is_and_a_new_one_again() -> None:
+    stepds, new = CountingStepds(), subprocess.Popen(["sleep", "1000"])
+    try:
+        walk = StepWalk(stepds)
+        for _ in range(12):
+            walk.look()
+        assert (stepds.asked[1], stepds.asked[new.pid]) == (1, 4)
+    finally:
+        new.kill()
+        new.wait()
 
 
 def test_a_stopped_process_is_seen_to_be_stopped(node: Node, walk: StepWalk) -> None:

@@ -6,6 +6,7 @@ machine with many. A process stays its step's when its parent ends.
 
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ MOST_PROCESSES = 1024
 """The most processes of one step that are looked at."""
 _AGAIN = 4
 """Every so many looks the numbers of other processes are read anew: a process of a step may have one of them now."""
+_SETTLED_S = 60.0
+"""A process that is no slurmstepd at this age never becomes one: slurmd's children do so when they begin."""
 _MAX_ENVIRON = 1 << 20
 _IO = re.compile(rb"^[rw]char: ([0-9]+)$", re.MULTILINE)
 
@@ -63,6 +66,8 @@ class StepWalk:
     def __init__(self, stepds: Stepds) -> None:
         self._stepds = stepds
         self._others: set[int] = set()
+        self._settled: set[ProcessKey] = set()
+        """Those of the others that are not asked again what they are."""
         self._member: dict[ProcessKey, ProcessKey] = {}
         self._roots: dict[ProcessKey, Stepd] = {}
         self._looks = 0
@@ -83,7 +88,11 @@ class StepWalk:
         for found in seen.values():
             if (root := self._member.get(found.process)) is not None:
                 of_step[root].append(found)
-        self._others |= {pid for pid, found in seen.items() if not self._is_of_step(found)}
+        others = {found.process for found in seen.values() if not self._is_of_step(found)}
+        old_s = time.clock_gettime(time.CLOCK_BOOTTIME) - _SETTLED_S
+        self._others |= {key.pid for key in others}
+        self._settled = {key for key in self._settled if key.pid in self._others}
+        self._settled |= {key for key in others if key.began_s < old_s}
         return tuple(_look_at(stepd, of_step[root], has_more=root in more) for root, stepd in self._roots.items())
 
     def _is_of_step(self, found: Seen) -> bool:
@@ -93,7 +102,8 @@ class StepWalk:
         """Find the slurmstepds; a child of one that has the same title still is a task before its program."""
         alive = {found.process for found in seen.values() if not found.dead}
         self._roots = {key: stepd for key, stepd in self._roots.items() if key in alive}
-        new = (found for found in seen.values() if not self._is_of_step(found))
+        here = (found for found in seen.values() if found.process not in self._settled)
+        new = (found for found in here if not self._is_of_step(found))
         found_now = {stepd.process: stepd for one in new if (stepd := self._stepds.stepd_of(one)) is not None}
         below = {key for key in found_now if (p := seen[key.pid].parent) in seen and self._is_root(seen[p], found_now)}
         self._roots |= {key: stepd for key, stepd in found_now.items() if key not in below}
