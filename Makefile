@@ -1,11 +1,13 @@
 # make demo [ARGS="--json FILE"]   watch a job survive three faults
 # make demo-elastic                watch a run grow into idle nodes, shrink, and lose a node
-# make test       what shows that it works, within minutes            make test-all   everything that CI runs
+# make test       what shows that it works, within minutes            make landing    what CI runs, half an hour
+# make test-all   everything
 # They do their own set-up. On a fresh Debian 12 or 13 only git, make and python3 are needed, and root or sudo.
 
 SHELL := /bin/bash
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -q -p tests.again
+STORIES ?= all
+PYTEST := $(BIN)/python -m pytest -q -p tests.again --stories $(STORIES)
 SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
 PYTHON := python3
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
@@ -33,7 +35,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help house setup setup-all setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
+.PHONY: help house setup setup-all setup-demo demo demo-elastic test landing test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
   tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages assess simulate e2e-packages clean
 
 help:           ## this list
@@ -57,7 +59,15 @@ demo-elastic: setup-demo shim   ## a run that grows, shrinks and loses a node; A
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
 	@python3 tools/stages.py lint:20 shim-tests:20 e2e-main:30 // contract:30 // nice unit:45
 
-test-all:       ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
+landing: export STORIES := most
+landing:        ## that, and the demo, all stories but long ones, the docker test bed, of the newer Slurms each some: what CI runs
+	@tools/setup debian
+	@python3 tools/stages.py setup-all:30 e2e-local:75 // images:45 after=setup-all e2e-docker:60 contract:60 \
+	  // after=setup-all e2e-elastic:75 $(lastword $(EACH_NEWER)):45 \
+	  // nice shim-tests:30 after=setup-all lint:45 unit:75 \
+	  // after=e2e-docker $(firstword $(QUOTA_ON_NEWER)):30 // after=e2e-docker demo:15
+
+test-all:       ## everything: also the long stories and searches, and all that is told on newer Slurms; an hour
 	@tools/setup debian
 	@python3 tools/stages.py setup-all:30 e2e-local:75 // images:45 after=setup-all e2e-docker:60 contract:60 \
 	  // after=setup-all e2e-elastic:75 e2e-on-$(firstword $(NEWER_SLURMS)):45 \

@@ -21,7 +21,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--stories main`, what takes minutes is left for the whole run."""
+    """But with `--stories all`, what takes minutes is left for the whole run."""
     if config.getoption("--stories") == "all":
         return
     long = {item for item in items if item.get_closest_marker("long")}
@@ -30,7 +30,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--stories", choices=("all", "main"), default="all", help="main: but for those of minutes")
+    choices, but = ("all", "most", "main"), "most: but for those of minutes; main: of these the main ones"
+    parser.addoption("--stories", choices=choices, default="all", help=but)
     group = parser.getgroup("test bed of the end-to-end tests")
     group.addoption("--backend", choices=("local", "docker"), default="local", help="what it is made of")
     group.addoption("--everywhere", action="store_true", help="on each one also what the other one suffices for")

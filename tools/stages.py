@@ -1,4 +1,4 @@
-"""Runs the stages of `make test`, `make test-all`: each with a time limit, one summary at the end.
+"""Runs the stages of `make test`, `make landing`, `make test-all`: each with a time limit, one summary at the end.
 
 usage: python3 tools/stages.py LINE [// LINE ...]     lines run beside each other, at most two for each processor
        LINE is [nice] [after=NAME] NAME:MINUTES ...  its stages one after the other, each a target of the Makefile;
