@@ -76,6 +76,7 @@ TOLD_ONCE = (
     "test_login_host",
     "test_odd_scripts",
     "test_quota",
+    "test_rehearse",
     "test_resume.py",
     "test_resume_hard",
     "test_resume_options",

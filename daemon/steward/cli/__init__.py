@@ -73,7 +73,7 @@ class LateGroup(click.Group):
             raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean '{close[0]}'?", ctx) from error
 
 
-_NO_HEAD = ("assess", "config", "init", "simulate")
+_NO_HEAD = ("assess", "config", "init", "rehearse", "simulate")
 _LOOK, _ACT, _SHARE, _SET_UP = "Look", "Repairs and jobs", "Machines, teams, elastic runs", "Set up"
 
 
@@ -93,6 +93,7 @@ class _Steward(LateGroup):
             "plan": Late("steward.cli.look:plan", "What would be done if nothing held it.", _LOOK),
             "assess": Late("steward.cli.assess:assess", "What faults have cost so far.", _LOOK),
             "simulate": Late("steward.cli.simulate:simulate", "Try settings on a simulated cluster.", _LOOK),
+            "rehearse": Late("steward.cli.rehearse:rehearse", "Try whether a script can be resumed.", _LOOK),
             "doctor": Late("steward.cli.look:doctor", "Check Steward and its connections.", _LOOK),
             "pause": Late("steward.cli.repair:pause", "Take no action on nodes for now.", _ACT),
             "resume-actions": Late("steward.cli.repair:resume_actions", "Act again; reset tripped breakers.", _ACT),

@@ -64,6 +64,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "quota explain": ("steward quota explain 4711",),
         "quota setup": ("steward quota setup vision speech", "steward quota setup vision --apply"),
         "quota show": ("steward quota show vision",),
+        "rehearse": ("steward rehearse train.sh", "steward rehearse --minutes 20 -N2 -p gpu train.sh --lr 3e-4"),
         "report": ("steward report --since 7d", "steward report 4711", "steward report --month 2026-11 --json"),
         "resume-actions": ("steward resume-actions",),
         "simulate": (

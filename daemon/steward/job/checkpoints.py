@@ -46,13 +46,18 @@ def latest_checkpoint(folder: "str | os.PathLike[str]", pattern: str = "*") -> P
 def _sort_key(entry: "os.DirEntry[str]") -> tuple[int, float, str] | None:
     """Return (step, mtime, path), the greatest for the newest; None if the entry is no complete checkpoint."""
     try:
-        if _DRAFT.search(entry.name) or entry.name in MARKERS or entry.is_symlink():
+        if is_draft(entry.name) or entry.name in MARKERS or entry.is_symlink():
             return None
         if not (_is_whole_folder(entry.path) if entry.is_dir() else _is_whole_file(entry.path)):
             return None
         return step_of(entry.name), entry.stat().st_mtime, entry.path
     except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):  # hostile headers
         return None
+
+
+def is_draft(name: str) -> bool:
+    """Return whether a name is that of a checkpoint which is still being written."""
+    return _DRAFT.search(name) is not None
 
 
 def step_of(name: str) -> int:
