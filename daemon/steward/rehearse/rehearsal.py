@@ -15,7 +15,8 @@ _LOOK_S = 0.3
 _SLURM_EVERY_S = 1.0
 _HURRY_EVERY_S = 3.0
 _HEAD_EVERY_S = 2.0
-_SAVES_FIRST = 2
+_SAVES_FIRST = 3
+"""With two one could not tell the oldest from the last but one, which a script may load for a good reason."""
 _LEAST_RESTART_S = 30.0
 _RESTART_TIMES = 3.0
 _LOAD_SHARE = 0.1
