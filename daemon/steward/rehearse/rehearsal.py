@@ -14,6 +14,8 @@ from steward.rehearse.signs import Signs, StepPlace
 _LOOK_S = 0.3
 _SLURM_EVERY_S = 1.0
 _HURRY_EVERY_S = 3.0
+_APART_S = 1.5
+"""slurmd refuses a run that begins in the second in which the one before ended: its credential is revoked."""
 _HEAD_EVERY_S = 2.0
 _SAVES_FIRST = 3
 """With two one could not tell the oldest from the last but one, which a script may load for a good reason."""
@@ -116,7 +118,8 @@ class Rehearsal:
         """Wait until the job runs, after the first time no longer than the budget."""
         seen = RunSeen()
         self.runs.append(seen)
-        restarts, since, hurried, told = len(self.runs) - 1, time.monotonic(), 0.0, ""
+        restarts, since, told = len(self.runs) - 1, time.monotonic(), ""
+        hurried = since + _APART_S - _HURRY_EVERY_S
         while True:
             self._ask_slurm()
             look, now = self.looked, time.monotonic()
