@@ -3,10 +3,13 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -69,14 +72,16 @@ def agent(path: Path, *findings: Finding, takes_s: float = 0.0) -> Iterator[thre
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def service() -> Iterator[Path]:
     """A folder with `nvhcd.sock`, served by a process that looks for its agent at `agent.sock` in it."""
-    folder = tmp_path_factory.mktemp("nvhcd")
+    folder = Path(tempfile.mkdtemp(prefix="steward-nvhcd-"))  # pytest's own is closed to other users
+    folder.chmod(0o755)
     with running(folder) as process:
         until(lambda: (folder / "nvhcd.sock").exists())
         yield folder
         process.send_signal(signal.SIGTERM)
         assert process.wait(LIMIT_S) == 0
+    shutil.rmtree(folder)
 
 
 @contextmanager
@@ -154,6 +159,41 @@ def test_many_ranks_that_ask_at_once_are_all_answered(service: Path) -> None:
     with agent(service / "agent.sock", FINE), ThreadPoolExecutor(16) as ranks:
         answers = list(ranks.map(lambda _: ask(service / "nvhcd.sock"), range(64)))
     assert {one.success for one in answers} == {True}
+
+
+def half_begun(calls: int) -> bytes:
+    """HTTP/2 as far as the headers of so many calls, whose requests never come."""
+
+    def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
+        return len(body).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + body
+
+    def header(name: str, value: str) -> bytes:
+        return b"".join((b"\0", bytes((len(name),)), name.encode(), bytes((len(value),)), value.encode()))
+
+    headers = {":method": "POST", ":scheme": "http", ":path": "/nvhcd.HealthCheckService/RunHealthCheck"}
+    headers |= {":authority": "x", "te": "trailers", "content-type": "application/grpc"}
+    block = b"".join(header(*each) for each in headers.items())
+    begun = b"".join(frame(1, 4, number, block) for number in range(1, 2 * calls, 2))
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + begun
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
+def test_a_user_who_begins_more_calls_than_are_served_keeps_no_other_from_his_answer(service: Path) -> None:
+    held = []
+    os.seteuid(4242)
+    try:
+        for _ in range(100):
+            held.append(socket.socket(socket.AF_UNIX))
+            held[-1].connect(str(service / "nvhcd.sock"))
+            held[-1].sendall(half_begun(16))
+    finally:
+        os.seteuid(0)
+    try:
+        with agent(service / "agent.sock", LOST):
+            assert [ask(service / "nvhcd.sock", timeout_s=5.0).exit_code for _ in range(20)] == [1] * 20
+    finally:
+        for each in held:
+            each.close()
 
 
 def test_a_request_that_is_too_long_is_refused_and_the_next_one_answered(service: Path) -> None:

@@ -96,6 +96,21 @@ class ProcessFiles:
             raise TimeoutError(f"process {pid} hung")
         return found
 
+    def look(self, pid: int) -> Seen | None:
+        """Return the process that has this pid now, or None if there is none. Raises OSError as `read` does."""
+        try:
+            stat = self.read(pid, "stat", MAX_STAT).decode("ascii", "replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        # The command is in parentheses and may hold anything, even a `)`; the text after the last one is plain.
+        fields = stat.rpartition(")")[2].split()
+        return Seen(
+            process=ProcessKey(pid=pid, started=int(fields[19])),
+            parent=int(fields[1]),
+            state=fields[0],
+            ticks=int(fields[11]) + int(fields[12]),
+        )
+
     def owner(self, pid: int) -> int:
         """Return the process's real uid, or -1 if it is gone."""
         try:
@@ -112,25 +127,10 @@ class ProcessFiles:
         return bool(hanging) and (pid in hanging or self.owner(pid) in {self.owner(other) for other in hanging} - {0})
 
 
-_FILES = ProcessFiles()
-read = _FILES.read
-real_uid = _FILES.owner
-
-
-def look(pid: int) -> Seen | None:
-    """Return the process that has this pid now, or None if there is none. Raises OSError as `read` does."""
-    try:
-        stat = read(pid, "stat", MAX_STAT).decode("ascii", "replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The command is in parentheses and may hold anything, even a `)`; the text after the last one is plain.
-    fields = stat.rpartition(")")[2].split()
-    return Seen(
-        process=ProcessKey(pid=pid, started=int(fields[19])),
-        parent=int(fields[1]),
-        state=fields[0],
-        ticks=int(fields[11]) + int(fields[12]),
-    )
+FILES = ProcessFiles()
+read = FILES.read
+look = FILES.look
+real_uid = FILES.owner
 
 
 def _read(path: str, most: int) -> bytes:

@@ -15,11 +15,11 @@ from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
-from steward.agent.fair import fair_share
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
 from steward.agent.tasks import run_together
 from steward.model.ask import OptedIn
+from steward.model.fair import fair_share
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
 from steward.model.text import cause_and_file

@@ -13,10 +13,10 @@ from steward.adapters.offload import PerUser, Threads
 from steward.adapters.proc import ProcessKey
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_STEPS, sight_frame
-from steward.agent.fair import fair_share
 from steward.agent.link import Outbox
 from steward.agent.log_watch import LogWatch, aged
 from steward.agent.sight import JobSight, NodeLook
+from steward.model.fair import fair_share
 from steward.model.ids import NodeName
 from steward.model.job_sight import StepSight
 from steward.model.probe import Gpu

@@ -1,6 +1,7 @@
 """`python -m steward.nvhcd`: answer NVIDIA's ft_launcher with the agent's verdict on this node (docs/hooks.md)."""
 
 import argparse
+import asyncio
 import logging
 import signal
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steward.model.text import cause
+from steward.ports import Permanent
 
 try:
     from steward.nvhcd.server import HealthService
@@ -25,17 +27,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT, and return exit status 0, or 1 if the socket cannot be made."""
     options = _options(argv)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
-    # blocked before any thread starts: a handler that sets an Event hangs for ever if the signal comes in Event.wait
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
-    service = HealthService(options.socket, options.agent)
+    return asyncio.run(_serve(options.socket, options.agent))
+
+
+async def _serve(socket: Path, agent: Path) -> int:
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for each in _ENDS:
+        loop.add_signal_handler(each, ended.set)
+    service = HealthService(socket, agent)
     try:
-        service.start()
-    except OSError as error:
-        print(f"steward.nvhcd: cannot listen at {options.socket}: {cause(error)}", file=sys.stderr)
+        await service.start()
+    except (OSError, Permanent) as error:
+        print(f"steward.nvhcd: cannot listen at {socket}: {cause(error)}", file=sys.stderr)
         return 1
-    log.info("listening socket=%s agent=%s", options.socket, options.agent)
-    signal.sigwait(_ENDS)
-    service.stop()
+    log.info("listening socket=%s agent=%s", socket, agent)
+    await ended.wait()
+    await service.stop()
     return 0
 
 

@@ -4,15 +4,19 @@ The answer of the protocol `nvhcd` (docs/hooks.md) is encoded here by hand, with
 message HealthCheckResponse { bool success = 1; int32 exit_code = 2; string output = 3; string error = 4; }
 """
 
+import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import grpc
+import grpc.aio
 
-from steward.adapters.socket_path import make_free, served_first
+from steward.adapters.socket_path import make_free
 from steward.adapters.wire.verdict_line import LIMIT_S, Bad, Fine, Unknown, Verdict, ask_verdict
+from steward.nvhcd.door import Door
 
 SERVICE = "nvhcd.HealthCheckService"
 METHOD = "RunHealthCheck"
@@ -66,15 +70,38 @@ def _varint(value: int) -> bytes:
     return bytes(content)
 
 
-THREADS = 8
-MAX_WAITING = 64
-"""The most parallel calls; any more are refused at once, and a refused client takes its node for healthy."""
+MAX_CALLS = 64
+"""The most parallel calls of one connection; a client that keeps to the protocol waits with any more."""
 _OPTIONS = (
     ("grpc.max_receive_message_length", 16 * 1024),
     ("grpc.max_metadata_size", 8 * 1024),
-    ("grpc.max_concurrent_streams", 2 * MAX_WAITING),  # at the limit even an announced stream is cut off
+    ("grpc.max_concurrent_streams", 2 * MAX_CALLS),  # at the limit even an announced stream is cut off
     ("grpc.max_connection_idle_ms", 30_000),
 )
+
+
+class SharedVerdict:
+    """The agent's verdict, asked for once on behalf of all who came since the question before.
+
+    So who asks often neither holds up others nor uses up what the agent answers this service.
+    """
+
+    def __init__(self, ask: Callable[[], Verdict]) -> None:
+        self._ask = ask
+        self._asked: asyncio.Task[Verdict] | None = None
+        self._next: asyncio.Task[Verdict] | None = None
+
+    async def now(self) -> Verdict:
+        """Return the answer to a question that was asked after this call began."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._after(self._asked))
+        return await asyncio.shield(self._next)
+
+    async def _after(self, before: "asyncio.Task[Verdict] | None") -> Verdict:
+        if before is not None:
+            await asyncio.wait((before,))
+        self._asked, self._next = self._next, None
+        return await asyncio.to_thread(self._ask)
 
 
 class HealthService:
@@ -82,33 +109,35 @@ class HealthService:
 
     def __init__(self, path: Path, agent: Path) -> None:
         self._path = path
-        self._agent = agent
-        self._server = grpc.server(
-            ThreadPoolExecutor(THREADS, thread_name_prefix="nvhcd"),
-            options=_OPTIONS,
-            maximum_concurrent_rpcs=MAX_WAITING,
-        )
+        self._inner = path.with_name(f"{path.name}.own")
+        self._verdict = SharedVerdict(partial(ask_verdict, agent))
+        self._door = Door(self._inner)
+        self._server = grpc.aio.server(options=_OPTIONS)
         answer = grpc.unary_unary_rpc_method_handler(self._answer)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: answer}),))
 
-    def start(self) -> None:
-        """Start the service; an unused socket file is replaced. Raises OSError if the socket cannot be made."""
-        make_free(self._path, rival=f"service answers at {self._path}: stop it first, or use another --socket")
-        with served_first(self._path) as hidden:
-            try:
-                self._server.add_insecure_port(f"unix://{hidden}")
-            except RuntimeError as error:
-                raise OSError(str(error)) from error
-            hidden.chmod(0o666)
-            self._server.start()
+    async def start(self) -> None:
+        """Start the service; an unused socket file is replaced. Raises OSError, Permanent if it cannot be made."""
+        rival = f"service answers at {self._path}: stop it first, or use another --socket"
+        make_free(self._path, rival=rival)  # before the other socket, which may be a rival's
+        self._inner.unlink(missing_ok=True)
+        try:
+            self._server.add_insecure_port(f"unix://{self._inner}")
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
+        self._inner.chmod(0o600)
+        await self._server.start()
+        self._door.open(self._path, rival=rival)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Stop the service, after calls that wait are answered."""
-        self._path.unlink(missing_ok=True)  # first, because the path may soon belong to our successor
-        self._server.stop(grace=LIMIT_S + 0.5).wait()
+        self._door.shut()
+        await self._server.stop(grace=LIMIT_S + 0.5)
+        await self._door.end()
+        self._inner.unlink(missing_ok=True)
 
-    def _answer(self, _request: bytes, _context: object) -> bytes:
-        return packed(response_to(ask_verdict(self._agent)))
+    async def _answer(self, _request: bytes, _context: object) -> bytes:
+        return packed(response_to(await self._verdict.now()))
 
 
 def response_to(verdict: Verdict) -> HealthCheckResponse:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.entrance import Allowance
 from steward.adapters.node import agentsock
 from steward.adapters.node.agentsock import (
     DEFAULTS,
     MAX_PER_USER,
     REQUEST_TIMEOUT_S,
     WARNING,
-    Allowance,
     Serve,
     ShimSocket,
     root_socket,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from steward.adapters.node.agentsock import Allowance
+from steward.adapters.entrance import Allowance
 from steward.agent.tasks import Debounced
 from tests.fakes.clock import FakeClock
 from tests.fakes.until import FACT_S

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from steward.adapters import proc
 from steward.adapters.node.step_walk import RankName, StepLook, StepWalk, name_in, rank_names
 from steward.adapters.node.stepds import Stepd, Stepds
+from steward.adapters.proc import ProcessFiles
 from tests.fakes.until import until
 from tests.unit.adapters.test_stepds import JOB, OTHER, Node
 from tests.unit.adapters.test_stepds import node as node
@@ -116,6 +118,64 @@ def test_the_rank_of_a_process_is_read_from_its_environment(node: Node, walk: St
     found = {key.pid: name for key, name in names.items()}
     assert found[task] == RankName(number=3, is_task=True, node="n1")
     assert found[children(task)[0]] == RankName(number=25, is_task=False, node="n1")
+
+
+def shown(folder: Path, *pids: int, uid: int) -> None:
+    """A copy of /proc that has these processes, as this user's."""
+    for pid in pids:
+        (folder / str(pid)).mkdir(parents=True)
+        (folder / str(pid) / "status").write_text(f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        for name in ("stat", "io"):
+            (folder / str(pid) / name).symlink_to(f"/proc/{pid}/{name}")
+
+
+def is_passed_over(files: ProcessFiles, pid: int) -> bool:
+    try:
+        files.read(pid, "io", 100)
+    except proc.PassedOver:
+        return True
+    return False
+
+
+def test_a_process_that_hangs_holds_up_one_look_and_its_users_steps_are_not_wholly_known_meanwhile(
+    node: Node, tmp_path: Path
+) -> None:
+    """As one hangs inside execve: a named pipe that nobody writes to stands in for its `stat`."""
+    folder = tmp_path / "proc"
+    files = ProcessFiles(str(folder), hangs_s=0.3)
+    walk = StepWalk(node.stepds, files)
+    his, theirs = (node.start(f"slurmstepd: [{JOB}.{step}]", TASKS) for step in (0, 1))
+    until("their tasks run", lambda: len(children(his.pid)) == len(children(theirs.pid)) == 2)
+    shown(folder, his.pid, theirs.pid, uid=0)
+    shown(folder, *children(his.pid), uid=1000)
+    shown(folder, *children(theirs.pid), uid=1001)
+    assert [tasks(walk, step) for step in "01"] == [children(his.pid), children(theirs.pid)]
+
+    hung, other = children(his.pid)
+    stat = folder / str(hung) / "stat"
+    stat.rename(folder / "answers")
+    os.mkfifo(stat)
+    raised: list[Exception] = []
+
+    def look_that_hangs() -> None:
+        try:
+            walk.look()
+        except TimeoutError as error:
+            raised.append(error)
+
+    held_up = threading.Thread(target=look_that_hangs, daemon=True)
+    held_up.start()
+    until("it hangs", lambda: is_passed_over(files, other))
+    looked = look(walk)
+    assert {step: one.is_crowded for step, one in looked.items()} == {"0": True, "1": False}
+    assert (tasks(walk, "0"), tasks(walk, "1")) == ([], children(theirs.pid))
+
+    os.close(os.open(stat, os.O_WRONLY))
+    held_up.join(5.0)
+    (folder / "answers").replace(stat)
+    assert [str(error) for error in raised] == [f"process {hung} hung"]
+    assert [tasks(walk, step) for step in "01"] == [children(his.pid), children(theirs.pid)]
+    assert not any(one.is_crowded for one in look(walk).values())
 
 
 @pytest.mark.parametrize(

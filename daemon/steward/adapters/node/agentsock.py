@@ -14,40 +14,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+from steward.adapters.entrance import Allowance, Entrance
 from steward.adapters.files import write_whole
 from steward.adapters.socket_owner import peer_of
-from steward.adapters.socket_path import AT_ONCE, make_free, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
-from steward.model.text import cause, cause_and_file
-from steward.ports import Permanent
-
-_MAX_USERS = 1024
-
-
-class Allowance:
-    """The rate limit of each user: `per_s` lines a second, and `burst` at once."""
-
-    def __init__(self, *, per_s: float, burst: int, now: Callable[[], float]) -> None:
-        self._each_s, self._burst_s, self._now = 1 / per_s, (burst - 1) / per_s, now
-        self._spent: dict[int, float] = {}
-        """The time until which each user's lines so far use up the rate."""
-
-    def wait_s(self, user: int) -> float:
-        """Count a line of the user, and return how long it has to wait."""
-        now = self._now()
-        if len(self._spent) >= _MAX_USERS:
-            self._spent = {each: until for each, until in self._spent.items() if until > now}
-        paid = max(self._spent.get(user, now), now)
-        self._spent[user] = paid + self._each_s
-        return max(paid - self._burst_s - now, 0.0)
-
+from steward.model.text import cause_and_file
 
 log = logging.getLogger(__name__)
 
-_BACKLOG = 512
-_ACCEPT_PAUSE_S = 1.0
-"""The pause after an error of this machine's, such as no free descriptor."""
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
@@ -90,10 +65,11 @@ class ShimSocket:
 
     async def run(self) -> None:
         """Serve until cancelled. Raises Permanent if the socket cannot be made."""
-        entrances: list[_Entrance] = []
+        entrances: list[Entrance] = []
         try:
             for path, mode in ((root_socket(self._path), 0o600), (self._path, 0o666)):
-                entrances.append(_Entrance(path, mode, self._admit))
+                rival = f"steward-agent answers at {path}: stop it first, or set another agent.socket"
+                entrances.append(Entrance(path, mode, self._admit, rival=rival))
             await asyncio.Event().wait()
         finally:
             for entrance in entrances:
@@ -188,63 +164,6 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 def root_socket(path: Path) -> Path:
     """Return the path of root's own socket, beside the socket for all users, whose queue any user can fill."""
     return path.with_name(f"{path.name}.root")
-
-
-class _Entrance:
-    """A listening socket at `path`: accepts `AT_ONCE` connections before the loop's other work gets its turn.
-
-    Raises Permanent if the socket cannot be made.
-    """
-
-    def __init__(self, path: Path, mode: int, admit: Callable[[socket.socket], None]) -> None:
-        try:
-            self._sock = _listen(path, mode)
-        except OSError as error:
-            raise Permanent(f"cannot listen at {path}: {cause(error)}") from error
-        self._path, self._admit, self._loop = path, admit, asyncio.get_running_loop()
-        self._rest: asyncio.TimerHandle | None = None
-        self._open()
-
-    def _open(self) -> None:
-        self._loop.add_reader(self._sock, self._accept)
-
-    def _accept(self) -> None:
-        for _ in range(AT_ONCE):
-            try:
-                peer, _ = self._sock.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                log.error("no connection is taken for %g s why=%r", _ACCEPT_PAUSE_S, cause_and_file(error))
-                self._loop.remove_reader(self._sock)
-                self._rest = self._loop.call_later(_ACCEPT_PAUSE_S, self._open)
-                return
-            peer.setblocking(False)
-            self._admit(peer)
-
-    def close(self) -> None:
-        self._path.unlink(missing_ok=True)  # first: after the close the path may belong to our successor
-        if self._rest is not None:
-            self._rest.cancel()
-        self._loop.remove_reader(self._sock)
-        self._sock.close()
-
-
-def _listen(path: Path, mode: int) -> socket.socket:
-    """Return a listening socket that replaces an unused one, never one in use; the kernel names each peer's user."""
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with served_first(path) as hidden:
-            sock.bind(str(hidden))
-            hidden.chmod(mode)
-            sock.listen(_BACKLOG)
-        sock.setblocking(False)
-    except OSError:
-        sock.close()
-        raise
-    return sock
 
 
 DEFAULTS = "defaults"

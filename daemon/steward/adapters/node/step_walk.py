@@ -14,7 +14,7 @@ from pathlib import Path
 
 from steward.adapters import proc
 from steward.adapters.node.stepds import Stepd, Stepds
-from steward.adapters.proc import ProcessKey, Seen
+from steward.adapters.proc import FILES, ProcessFiles, ProcessKey, Seen
 
 _PROC = Path("/proc")
 MOST_PROCESSES = 1024
@@ -63,8 +63,8 @@ class RankName:
 class StepWalk:
     """The looks at the steps of this node. One thread at a time: of one that hung, the look ends when it goes on."""
 
-    def __init__(self, stepds: Stepds) -> None:
-        self._stepds = stepds
+    def __init__(self, stepds: Stepds, files: ProcessFiles = FILES) -> None:
+        self._stepds, self._files = stepds, files
         self._others: set[int] = set()
         self._settled: set[ProcessKey] = set()
         """Those of the others that are not asked again what they are."""
@@ -80,7 +80,7 @@ class StepWalk:
         self._looks += 1
         here = {int(name) for name in os.listdir(_PROC) if name.isdigit()}
         self._others = self._others & here if self._looks % _AGAIN else set()
-        seen, passed_over = _looks_at(sorted(here - self._others))
+        seen, passed_over = self._looks_at(sorted(here - self._others))
         self._find_roots(seen)
         self._find_members(seen, passed_over)
         more = {root for key, root in self._member.items() if key.pid in passed_over}
@@ -93,7 +93,7 @@ class StepWalk:
         self._others |= {key.pid for key in others}
         self._settled = {key for key in self._settled if key.pid in self._others}
         self._settled |= {key for key in others if key.began_s < old_s}
-        return tuple(_look_at(stepd, of_step[root], has_more=root in more) for root, stepd in self._roots.items())
+        return tuple(self._look_at(stepd, of_step[root], has_more=root in more) for root, stepd in self._roots.items())
 
     def _is_of_step(self, found: Seen) -> bool:
         return found.process in self._member or found.process in self._roots
@@ -127,37 +127,35 @@ class StepWalk:
             root = self._member.get(one.process, one.process)
             self._member |= dict.fromkeys(chain, root)
 
+    def _looks_at(self, pids: Iterable[int]) -> tuple[dict[int, Seen], set[int]]:
+        """Return these processes as they are now, and those that were passed over. Raises TimeoutError."""
+        seen: dict[int, Seen] = {}
+        passed_over: set[int] = set()
+        for pid in pids:
+            try:
+                if (found := self._files.look(pid)) is not None:
+                    seen[pid] = found
+            except proc.PassedOver:
+                passed_over.add(pid)
+        return seen, passed_over
 
-def _looks_at(pids: Iterable[int]) -> tuple[dict[int, Seen], set[int]]:
-    """Return these processes as they are now, and those that were passed over. Raises TimeoutError."""
-    seen: dict[int, Seen] = {}
-    passed_over: set[int] = set()
-    for pid in pids:
-        try:
-            if (found := proc.look(pid)) is not None:
-                seen[pid] = found
-        except proc.PassedOver:
-            passed_over.add(pid)
-    return seen, passed_over
-
-
-def _look_at(stepd: Stepd, members: list[Seen], *, has_more: bool) -> StepLook:
-    kept = sorted(members, key=lambda one: (one.process.started, one.process.pid))[:MOST_PROCESSES]
-    looked = (
-        StepProcess(
-            key=one.process,
-            parent=one.parent,
-            state=one.state,
-            cpu_s=one.cpu_s,
-            io_bytes=0 if one.dead else _io_bytes(one.process.pid),
+    def _look_at(self, stepd: Stepd, members: list[Seen], *, has_more: bool) -> StepLook:
+        kept = sorted(members, key=lambda one: (one.process.started, one.process.pid))[:MOST_PROCESSES]
+        looked = (
+            StepProcess(
+                key=one.process,
+                parent=one.parent,
+                state=one.state,
+                cpu_s=one.cpu_s,
+                io_bytes=0 if one.dead else _io_bytes(_read(self._files, one.process.pid, "io")),
+            )
+            for one in kept
         )
-        for one in kept
-    )
-    return StepLook(stepd=stepd, processes=tuple(looked), is_crowded=has_more or len(members) > MOST_PROCESSES)
+        return StepLook(stepd=stepd, processes=tuple(looked), is_crowded=has_more or len(members) > MOST_PROCESSES)
 
 
-def _io_bytes(pid: int) -> int:
-    return sum(map(int, _IO.findall(_read(pid, "io"))))
+def _io_bytes(text: bytes) -> int:
+    return sum(map(int, _IO.findall(text)))
 
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -173,7 +171,7 @@ def rank_names(keys: Iterable[ProcessKey]) -> dict[ProcessKey, RankName | None]:
 
     Reading the environment of a process that hangs may hang: call this in a thread for the processes of one user.
     """
-    return {key: name_in(_read(key.pid, "environ")) for key in keys}
+    return {key: name_in(_read(FILES, key.pid, "environ")) for key in keys}
 
 
 def name_in(environ: bytes) -> RankName | None:
@@ -208,14 +206,14 @@ def output_of(pid: int) -> tuple[str, str] | None:
 
 def waits_in(pid: int) -> str:
     """Return the kernel's function in which a process waits; empty if that is not known."""
-    text = _read(pid, "wchan").decode("ascii", "replace").strip()
+    text = _read(FILES, pid, "wchan").decode("ascii", "replace").strip()
     return "" if text == "0" else text
 
 
-def _read(pid: int, name: str) -> bytes:
+def _read(files: ProcessFiles, pid: int, name: str) -> bytes:
     """Return the beginning of a file of the process; empty if it is gone or not readable. Raises TimeoutError."""
     try:
-        return proc.read(pid, name, _MAX_ENVIRON)
+        return files.read(pid, name, _MAX_ENVIRON)
     except TimeoutError:
         raise
     except OSError:
