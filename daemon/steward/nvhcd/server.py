@@ -16,7 +16,7 @@ import grpc.aio
 
 from steward.adapters.socket_path import make_free
 from steward.adapters.wire.verdict_line import LIMIT_S, Bad, Fine, Unknown, Verdict, ask_verdict
-from steward.nvhcd.door import Door
+from steward.nvhcd.relay import UserRelay
 
 SERVICE = "nvhcd.HealthCheckService"
 METHOD = "RunHealthCheck"
@@ -111,7 +111,7 @@ class HealthService:
         self._path = path
         self._inner = path.with_name(f"{path.name}.own")
         self._verdict = SharedVerdict(partial(ask_verdict, agent))
-        self._door = Door(self._inner)
+        self._relay = UserRelay(self._inner)
         self._server = grpc.aio.server(options=_OPTIONS)
         answer = grpc.unary_unary_rpc_method_handler(self._answer)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: answer}),))
@@ -127,13 +127,13 @@ class HealthService:
             raise OSError(str(error)) from error
         self._inner.chmod(0o600)
         await self._server.start()
-        self._door.open(self._path, rival=rival)
+        self._relay.open(self._path, rival=rival)
 
     async def stop(self) -> None:
         """Stop the service, after calls that wait are answered."""
-        self._door.shut()
+        self._relay.shut()
         await self._server.stop(grace=LIMIT_S + 0.5)
-        await self._door.end()
+        await self._relay.end()
         self._inner.unlink(missing_ok=True)
 
     async def _answer(self, _request: bytes, _context: object) -> bytes:

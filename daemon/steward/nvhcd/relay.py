@@ -23,7 +23,7 @@ _LAST_S = 1.0
 """How long the last answers may take to reach their readers."""
 
 
-class Door:
+class UserRelay:
     """What users write to the socket reaches the one at `inner`, and what that writes reaches them."""
 
     def __init__(self, inner: Path) -> None:
