@@ -56,6 +56,12 @@ class Failed(Retryable):
         self.completed = completed
 
 
+def said_by(error: Failed) -> str:
+    """Return the last line of a failed program's stderr, or else how it ended."""
+    lines = error.completed.error_text.splitlines() if error.completed is not None else []
+    return lines[-1][:400] if lines else str(error)
+
+
 Child = subprocess.Popen[bytes]
 
 

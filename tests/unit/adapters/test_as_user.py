@@ -88,6 +88,20 @@ def test_what_the_user_may_not_read_is_not_read() -> None:
         as_user.tail("/etc/shadow", NOBODY, max_bytes=4096, timeout_s=FACT_S)
 
 
+def test_why_a_file_cannot_be_read_is_said_in_its_users_words(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for name, why in (("none", "No such file or directory"), ("loop", "Too many levels of symbolic links")):
+        with pytest.raises(Failed) as failed:
+            as_user.tail(str(tmp_path / name), os.geteuid(), max_bytes=4096, timeout_s=FACT_S)
+        assert str(failed.value) == why
+
+
+def test_of_a_look_that_takes_too_long_the_time_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(as_user, "_CHILD", ("sh", "-c", "sleep 60"))
+    with pytest.raises(Failed, match=r"^no answer within 0\.2 s$"):
+        as_user.tail("/x", os.geteuid(), max_bytes=4096, timeout_s=0.2)
+
+
 def test_a_folder_that_the_user_may_not_list_cannot_be_looked_at() -> None:
     with TemporaryDirectory(dir="/tmp") as folder:
         (Path(folder) / "step-1.pt").touch()

@@ -15,7 +15,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
-from steward.adapters.process import Child, Completed, Failed, Left, end, run
+from steward.adapters.process import Child, Completed, Failed, Left, end, run, said_by
 
 _PROGRAM = Path(__file__).with_name("user_look.py")
 _LOOK_S = 3.0
@@ -147,3 +147,6 @@ def _run_child(
     except Left as left:
         _HANGING.add(uid, left.child)
         raise
+    except Failed as error:
+        is_late = error.completed is not None and error.completed.seconds >= timeout_s
+        raise Failed(f"no answer within {timeout_s:g} s" if is_late else said_by(error), error.completed) from None

@@ -18,9 +18,8 @@ from urllib.parse import unquote
 
 from steward.adapters import proc
 from steward.adapters.node import job_processes
-from steward.adapters.node.elastic_start import said_by
 from steward.adapters.node.user_look import become_user, cgroup_folder
-from steward.adapters.process import Failed, run
+from steward.adapters.process import Failed, run, said_by
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 

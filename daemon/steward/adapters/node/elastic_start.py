@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters.node import job_look
-from steward.adapters.process import Failed, run
+from steward.adapters.process import Failed, run, said_by
 from steward.model.ids import JobId
 from steward.ports import Retryable
 
@@ -73,12 +73,6 @@ class ElasticStarter:
             run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_OUTPUT, pass_fds=fds)
         except Failed as error:
             raise Failed(said_by(error), error.completed) from None
-
-
-def said_by(error: Failed) -> str:
-    """Return the last line of a failed program's stderr, or else how it ended."""
-    lines = error.completed.error_text.splitlines() if error.completed is not None else []
-    return lines[-1][:400] if lines else str(error)
 
 
 def listen(among: Sequence[int] = _PORTS) -> socket.socket:
