@@ -162,6 +162,22 @@ class World:
             return True
         return self.machines.starts_beside_kept(self.parts, [part], free)
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether the quota of its team covers it: of machines of this type, and of no other."""
+        own = set(self.kind.nodes())
+        return (
+            bool(self.owned["b"])
+            and self.wanted()[self.kind.decides] <= self.owned["b"]
+            and all(own & self._left_to(part) for part in self.parts)
+        )
+
+    def _left_to(self, part: Part) -> set[str]:
+        """The machines that its words leave it; a word that leaves none counts as none."""
+        required = part.required if len(part.required) >= part.nodes else frozenset[str]()
+        left = set(required) or set(NODES) - part.excluded or set(NODES)
+        return (left & self.big if part.feature else left) or left
+
     def wanted(self) -> dict[str, int]:
         """As Slurm counts it: all of a machine that nobody else may be on."""
         found: dict[str, int] = {}
@@ -313,8 +329,8 @@ def test_who_goes_lets_the_owner_start_and_an_owner_waits_only_where_nobody_help
     kind: Kind, data: st.DataObject
 ) -> None:
     world = data.draw(worlds(kind))
-    if world.wanted()[kind.decides] > world.owned["b"] or not world.owned["b"]:
-        return  # not covered by its quota
+    if not world.is_covered:
+        return
     before = world.picture()
     after, _ = done(before)
     going = {str(id) for id, memory in after.memory.quota_jobs.items() if memory.yielding}

@@ -79,6 +79,19 @@ def _delete_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> b
     return True
 
 
+def closing_teams(picture: Accounting, draft: Draft) -> frozenset[str]:
+    """Return the teams whose account is being changed, or deleted, because their quota ends."""
+    return frozenset(quota.team for quota in draft.quotas.values() if _is_ending(quota) and _is_closing(quota, picture))
+
+
+def _is_closing(quota: ComputeQuota, picture: Accounting) -> bool:
+    """Return whether the account of a quota that ends has QOS that are taken from it, or is to be deleted."""
+    names = frozenset({guaranteed_qos(quota.team), borrowed_qos(quota.team)})
+    has = picture.of_account(quota.team)
+    has_ours = has is not None and (has.default_qos in names or bool(_qos_to_drop(quota.team, names, picture)))
+    return has_ours or quota.emptied is not None
+
+
 def _is_ending(quota: ComputeQuota) -> bool:
     """Return whether the quota is disabled or being deleted."""
     return not quota.enabled or quota.status is QuotaStatus.DELETING
@@ -91,7 +104,7 @@ def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accountin
     default = _default_before(account, draft)
     has = picture.of_account(quota.team)
     fixed = users_with_default(picture, quota.team, names)
-    drop = names & (has.qos - set(fixed.values())) if has is not None else frozenset()
+    drop = _qos_to_drop(quota.team, names, picture)
     target, keep = _qos_afterwards(default, has, picture)
     if has is not None and (drop or has.default_qos in names or keep):
         ours = sorted(tres for tres in has.limits if is_ours(f"{account}/cap:{tres}", draft))
@@ -122,6 +135,14 @@ def _take_out_qos(quota: ComputeQuota, names: frozenset[str], picture: Accountin
             draft.wish(MoveJob(key=ends_key(job), why=why, job=job.id, qos=(target,)), RETRY_S)
     for name in sorted(names - kept - {name for job in in_it for name in job.qos.split(",")}):
         draft.wish(DropQos(key=drop_key(name), why=why, qos=name), RETRY_S)
+
+
+def _qos_to_drop(team: str, names: frozenset[str], picture: Accounting) -> frozenset[str]:
+    """Return those of its QOS that are taken from the team's account: not the default of one of its users."""
+    has = picture.of_account(team)
+    return (
+        names & (has.qos - set(users_with_default(picture, team, names).values())) if has is not None else frozenset()
+    )
 
 
 def ends_key(job: Job) -> Key:

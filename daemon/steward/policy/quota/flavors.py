@@ -1,7 +1,7 @@
 """The machine type of each node, the resources of nodes that take jobs, and Slurm's names for them (TRES)."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from steward.model.gres import gpus_of
 from steward.model.ids import NodeName
@@ -32,9 +32,9 @@ class Flavors:
         self.named = frozenset(named)
         self._order = sorted(named | described, key=lambda name: (name not in named, name))
         self._known: dict[tuple[frozenset[str], str], str] = {}
-        self._shapes: dict[str, frozenset[tuple[str, frozenset[str]]]] = {}
-        """For each list of partitions: the types of their nodes, with the features that nodes of the type have."""
-        self._of_jobs: dict[tuple[str, str, frozenset[NodeName]], tuple[str, ...]] = {}
+        self._shapes: dict[str, Counter[tuple[str, frozenset[str]]]] = {}
+        """For each list of partitions: the types of their nodes, each with the features of such nodes, and how many."""
+        self._of_jobs: dict[tuple[str, str, frozenset[NodeName], frozenset[NodeName]], tuple[str, ...]] = {}
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
         self.present = frozenset(self.type_of.values())
         """The machine types of which the cluster has nodes."""
@@ -138,34 +138,45 @@ class Flavors:
     def types_for(self, job: Job) -> tuple[str, ...]:
         """Return the machine types on which a job may run, sorted, with "" for unknown ones last.
 
-        They are those of its partitions, narrowed down by its `--constraint` and by nodes that it requires.
+        They are those of its partitions, narrowed down by its `--constraint` and by nodes that it requires or excludes.
         """
         required = job.required if len(job.required) >= max(job.node_count, 1) else frozenset[NodeName]()
-        key = job.partition, job.features, required
+        key = job.partition, job.features, required, job.excluded
         if key not in self._of_jobs:
             self._of_jobs[key] = self._types_for(*key)
         return self._of_jobs[key]
 
-    def _types_for(self, partitions: str, features: str, required: frozenset[NodeName]) -> tuple[str, ...]:
-        """Work out the machine types; a constraint that no node satisfies counts as none."""
+    def _types_for(
+        self, partitions: str, features: str, required: frozenset[NodeName], excluded: frozenset[NodeName]
+    ) -> tuple[str, ...]:
+        """Work out the machine types; a condition that no node satisfies counts as none."""
+        nodes = self._draft.overview.nodes_of(partitions)
         if partitions not in self._shapes:
-            self._shapes[partitions] = self._shapes_of(self._draft.overview.nodes_of(partitions))
-        shapes = self._shapes_of(required) or self._shapes[partitions]
+            self._shapes[partitions] = self._shapes_of(nodes)
+        all_shapes = self._shapes[partitions]
+        shapes = self._shapes_of(required) or all_shapes - self._shapes_of(excluded & nodes) or all_shapes
         found = {kind for kind, has in shapes if not features or satisfies(features, has)}
         return tuple(sorted(found or {kind for kind, _ in shapes}, key=_last_if_none))
 
-    def _shapes_of(self, nodes: Iterable[NodeName]) -> frozenset[tuple[str, frozenset[str]]]:
-        """Return the types of known nodes, each with the features that a node of the type has."""
+    def _shapes_of(self, nodes: Iterable[NodeName]) -> Counter[tuple[str, frozenset[str]]]:
+        """Count the nodes of each type and set of features; nodes that Slurm does not know are left out."""
         known = self._draft.seen.nodes
-        return frozenset((self.type_of.get(name, ""), known[name].features) for name in nodes if name in known)
+        return Counter((self.type_of.get(name, ""), known[name].features) for name in nodes if name in known)
 
     def without_type(self) -> Mapping[NodeName, int]:
         """Return the nodes of unknown machine type that take jobs and have accelerators, with their number."""
-        # a node whose machine went has no type any more, and nothing to give
-        nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
-        there = ((name, node.gres) for name, node in nodes if node.gres and takes_jobs(node))
+        there = ((node.name, node.gres) for node in self._of_no_type() if node.gres and takes_jobs(node))
         found = {name: sum(each.amount for each in gpus_of(gres)) for name, gres in there}
         return {name: amount for name, amount in found.items() if amount}
+
+    def cpus_without_type(self) -> int:
+        """Return the CPUs of all nodes of unknown machine type that take jobs."""
+        return sum(node.cpus for node in self._of_no_type() if takes_jobs(node))
+
+    def _of_no_type(self) -> Iterator[Node]:
+        """Yield the nodes of unknown machine type."""
+        # a node whose machine went has no type any more, and nothing to give
+        return (node for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
 
 
 def _set_apart(draft: Draft) -> frozenset[NodeName]:

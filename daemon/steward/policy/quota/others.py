@@ -7,14 +7,16 @@ A limit that was set by hand stays.
 
 from collections.abc import Iterator, Mapping
 
-from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting
+from steward.model.accounting import Accounting
 from steward.model.action import SetTeam
 from steward.model.gres import gpus_of
 from steward.model.job import Job, parse_tres
 from steward.model.quota import CPU, GPU, Resource, kind_of, machine_type_of, resource
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.quota.closing import closing_teams
 from steward.policy.quota.edits import edit_key
+from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.limits import WantedTeam, as_slurm_counts
 from steward.policy.quota.requests import add, holds_nodes
 from steward.policy.quota.turn import Turn
@@ -28,7 +30,7 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
     """Yield the wanted limits of accounts without a quota."""
     if not draft.want.quota.limit_others:
         return
-    tops = _top_accounts(turn, picture)
+    tops = _top_accounts(turn, picture, draft)
     used: dict[str, dict[str, int]] = {}
     counted: dict[str, dict[str, int]] = {}
     running: dict[str, list[Job]] = {}
@@ -52,24 +54,21 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
         yield WantedTeam(account=account, qos=frozenset(), caps=caps, default_qos="")
 
 
-def _top_accounts(turn: Turn, picture: Accounting) -> Mapping[str, str]:
+def _top_accounts(turn: Turn, picture: Accounting, draft: Draft) -> Mapping[str, str]:
     """Return, for each account without a team, the highest account in its line that is not above a team."""
     above = {name for team in turn.quotas for name in picture.line_of(team)} | {_ROOT}
+    closing = closing_teams(picture, draft)
     found = {}
-    for account, record in picture.accounts.items():
-        has = picture.of_account(account)
-        if account in above or account in turn.teams or has is None or record.organization == ACCOUNT_MARK:
-            continue
-        if not any(name.startswith(QOS_PREFIX) for name in has.qos):  # not an account whose quota is ending
-            found[account] = [name for name in picture.line_of(account) if name not in above][-1]
+    for account in picture.accounts.keys() - above - turn.teams.keys():
+        line = tuple(picture.line_of(account))
+        if picture.of_account(account) is not None and not closing & set(line):
+            found[account] = [name for name in line if name not in above][-1]
     return found
 
 
 def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
     """Return the amounts that no team owns, by TRES."""
     flavors, total = turn.flavors, dict[str, int]()
-    # CPUs count only if no machine type has accelerators: Slurm's limit is on the CPUs of all types together
-    has_gpus = any(flavors.has_gpus(kind) for kind in flavors.present) or bool(flavors.without_type())
     owned: dict[Resource, int] = {}
     for account in turn.ledger.accounts.values():
         add(owned, account.owned.nominal)
@@ -79,13 +78,28 @@ def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
             total[_GRES] = total.get(_GRES, 0) + free
             for word in flavors.gpu_words(machine_type_of(name)) if kind == GPU else ():
                 total[f"{_GRES}:{word}"] = total.get(f"{_GRES}:{word}", 0) + free
-        elif kind == CPU and not has_gpus and resource(machine_type_of(name), CPU) == name:
-            total[CPU] = total.get(CPU, 0) + free
     for node in flavors.without_type():
         for each in gpus_of(draft.seen.nodes[node].gres):
             for word in (_GRES, f"{_GRES}:{each.type}"):
                 total[word] = total.get(word, 0) + each.amount
-    return total if has_gpus else {CPU: total[CPU]} if CPU in total else {}
+    has_gpus = any(map(flavors.has_gpus, flavors.present)) or bool(flavors.without_type())
+    # Slurm's limit is on the CPUs of all types together: where no CPUs are owned as such, that of accelerators will do
+    by_cpus = (kind for kind in flavors.present if not flavors.has_gpus(kind))
+    if has_gpus and not any(owned.get(resource(kind, CPU)) for kind in by_cpus):
+        return total
+    cpus = sum(_unowned_cpus(kind, owned, flavors) for kind in flavors.present)
+    return {**(total if has_gpus else {}), CPU: cpus + flavors.cpus_without_type()}
+
+
+def _unowned_cpus(kind: str, owned: Mapping[Resource, int], flavors: Flavors) -> int:
+    """Return the CPUs of a machine type that no team owns; those of one with accelerators belong to these in parts."""
+    cpu = resource(kind, CPU)
+    cpus = flavors.capacity.get(cpu, 0)
+    if not flavors.has_gpus(kind):
+        return max(0, cpus - owned.get(cpu, 0))
+    of_kind = ((n, has) for n, has in flavors.capacity.items() if machine_type_of(n) == kind and has)
+    parts = [max(0, has - owned.get(n, 0)) / has for n, has in of_kind if kind_of(n).startswith(GPU)]
+    return int(cpus * max(parts, default=1.0))
 
 
 def is_limited(account: str, draft: Draft) -> bool:

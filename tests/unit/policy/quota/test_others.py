@@ -1,8 +1,9 @@
 """Accounts without a quota may use what no team owns; a quota that goes and comes again; types that are not there."""
 
 from dataclasses import replace
+from typing import Any
 
-from steward.model.accounting import Account, Association
+from steward.model.accounting import ACCOUNT_MARK, Account, Association
 from steward.model.action import MoveJob, SetTeam
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
@@ -12,7 +13,7 @@ from steward.policy.draft import Draft
 from steward.policy.quota.view import quota_view
 from steward.views.explain_quota import quota_lines
 from tests.builders.picture import Picture
-from tests.builders.quota import LISTS, P5, WEAK, a_picture, a_quota, tres
+from tests.builders.quota import C5, LISTS, P5, WEAK, a_picture, a_quota, tres
 from tests.builders.quota_site import a_site, counted_by_slurm, done, own, runs, settled, waits
 from tests.builders.want import but
 
@@ -26,11 +27,11 @@ def with_account(picture: Picture, name: str, parent: str = "root", gpus: int | 
     return picture.see(accounting=replace(accounting, accounts=accounts, associations=(*accounting.associations, more)))
 
 
-def limit(picture: Picture, account: str) -> int | None:
+def limit(picture: Picture, account: str, tres: str = "gres/gpu") -> int | None:
     assert picture.seen.accounting is not None
     has = picture.seen.accounting.of_account(account)
     assert has is not None
-    return has.limits.get("gres/gpu")
+    return has.limits.get(tres)
 
 
 def explained(picture: Picture, id: int) -> str:
@@ -51,6 +52,21 @@ def test_accounts_without_a_quota_may_use_what_no_team_owns() -> None:
     assert limit(settled(cleaning), "x") == 0
 
 
+def test_where_teams_own_cpus_beside_accelerators_others_have_the_cpus_that_no_team_owns() -> None:
+    """Of four machines two are without accelerators. Slurm counts the CPUs of both types together."""
+    cpus = a_quota("b", Share(machine_type=C5.name, vcpu=12))
+    site = a_picture(own("a", 6), cpus, machines=4, can=WEAK)
+    fields: dict[str, Any] = {"gres": "", "cpus": 8, "memory_mb": C5.memory_mb, "features": frozenset({C5.name})}
+    plain = {NodeName(n): replace(site.seen.nodes[NodeName(n)], **fields) for n in ("n3", "n4")}
+    site = settled(with_account(site.see(nodes={**site.seen.nodes, **plain}), "x"))
+    assert (limit(site, "x"), limit(site, "x", "cpu")) == (2, 4 + 24), "and those of two of eight GPUs"
+    unknown = replace(plain[NodeName("n4")], name=NodeName("n5"), features=frozenset())
+    more = settled(site.see(nodes={**site.seen.nodes, unknown.name: unknown}))
+    assert limit(more, "x", "cpu") == 4 + 24 + 8, "a machine of no known type is nobody's"
+    no_cpus = {"q-a": site.memory.quotas["q-a"]}
+    assert limit(settled(replace(site, memory=replace(site.memory, quotas=no_cpus))), "x", "cpu") is None
+
+
 def test_accounts_below_have_the_limit_of_the_one_above_and_accounts_above_a_team_none() -> None:
     site = with_account(with_account(with_account(a_site(WEAK, own("a", 5)), "x"), "below", "x"), "dept")
     accounting = site.seen.accounting
@@ -58,6 +74,21 @@ def test_accounts_below_have_the_limit_of_the_one_above_and_accounts_above_a_tea
     under = tuple(replace(a, parent="dept") if a.account == "a" else a for a in accounting.associations)
     site = settled(site.see(accounting=replace(accounting, associations=under)))
     assert (limit(site, "x"), limit(site, "below"), limit(site, "dept")) == (3, None, None)
+
+
+def test_an_account_that_setup_prepared_has_that_limit_until_it_has_a_quota() -> None:
+    site = with_account(a_site(WEAK, own("a", 5)), "x")
+    accounting = site.seen.accounting
+    assert accounting is not None
+    accounts = {**accounting.accounts, "x": Account(name="x", organization=ACCOUNT_MARK)}
+    *rest, last = accounting.associations
+    prepared = replace(last, qos=frozenset({"stw-x-g", "stw-x-b"}), default_qos="stw-x-g")
+    site = settled(site.see(accounting=replace(accounting, accounts=accounts, associations=(*rest, prepared))))
+    assert limit(site, "x") == 3
+    given = {**site.memory.quotas, "q-x": own("x", 2)}
+    assert limit(settled(replace(site, memory=replace(site.memory, quotas=given))), "x") == 102, (
+        "what it owns, and may borrow"
+    )
 
 
 def test_a_limit_is_lowered_by_what_slurm_counts_too_little_in_the_account() -> None:
@@ -95,6 +126,17 @@ def test_a_team_whose_quota_goes_is_not_free_of_limits_while_others_have_theirs(
     assert limit(site, "a") == 8
     assert not any(wrote.foreign for wrote in site.memory.quota_writes.values())
     assert limit(settled(runs(site, 1, "a", 2, on="n1", qos="normal")), "a") == 8
+
+
+def test_so_is_one_whose_account_steward_made_and_a_user_is_in_it() -> None:
+    site = a_site(WEAK, own("a", 4), own("b", 4), machines=3)
+    accounting = site.seen.accounting
+    assert accounting is not None
+    accounts = {**accounting.accounts, "a": Account(name="a", organization=ACCOUNT_MARK)}
+    ann = Association(account="a", user="ann")
+    site = site.see(accounting=replace(accounting, accounts=accounts, associations=(*accounting.associations, ann)))
+    site = settled(ending(site))
+    assert (limit(site, "a"), list(site.memory.quotas)) == (8, ["q-b"])
 
 
 def test_a_quota_that_cannot_go_says_for_which_job_it_waits() -> None:

@@ -123,11 +123,24 @@ def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns()
         ({}, UnitStanding.OWN),
         ({"required": frozenset({n("n1")})}, UnitStanding.OWN),
         ({"required": frozenset({n("n2")})}, UnitStanding.NEVER),
+        ({"excluded": frozenset({n("n1")})}, UnitStanding.NEVER),
+        ({"excluded": frozenset({n("n2")})}, UnitStanding.OWN),
+        ({"excluded": frozenset({n("n1"), n("n2")})}, UnitStanding.OWN),
         ({"features": P5.name}, UnitStanding.NEVER),
         ({"features": f"{G6.name}|{P5.name}"}, UnitStanding.OWN),
         ({"features": "neither"}, UnitStanding.OWN),
     ],
-    ids=["any", "its own by name", "the other by name", "the other by a feature", "either", "no node has it"],
+    ids=[
+        "any",
+        "its own by name",
+        "the other by name",
+        "all but its own",
+        "all but the other",
+        "no node is left",
+        "the other by a feature",
+        "either",
+        "no node has it",
+    ],
 )
 def test_a_quota_covers_no_job_that_only_another_machine_type_serves(
     asks: dict[str, Any], standing: UnitStanding
