@@ -21,7 +21,8 @@ MOST_PROCESSES = 1024
 _AGAIN = 4
 """Every so many looks the numbers of other processes are read anew: a process of a step may have one of them now."""
 _MAX_ENVIRON = 1 << 20
-_IO = re.compile(rb"^[rw]char: ([0-9]+)$", re.MULTILINE)
+_IO = re.compile(rb"^(?:[rw]char|read_bytes): ([0-9]+)$", re.MULTILINE)
+"""What it read and wrote, and what the kernel read for it: a page of a file that it has in its memory, or of swap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
