@@ -11,6 +11,7 @@
 #include "options.h"
 #include "report.h"
 #include "requeue.h"
+#include "rules_file.h"
 #include "say.h"
 #include "warning.h"
 
@@ -154,8 +155,10 @@ int submit_allocator(spank_t spank, const struct config *config)
 			_refuse();
 		elastic_publish(spank, &spec);
 	}
-	if (is_given) {
+	if (is_given)
 		say_mode(&mode);
+	rules_file_show();
+	if (is_given) {
 		if (mode.kind != RESUME_OFF)
 			warning_show(config);
 		if (mode.kind != RESUME_OFF && requeue_is_refused())

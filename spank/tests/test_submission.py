@@ -133,6 +133,40 @@ class Submission(ShimTest):
                 _, output, _ = self.run_slurm("sbatch", *argv, **{"SLURM_JOB_ID": "", **env})
                 assert ("add --open-mode=append to keep" in output) == is_told, output
 
+    def test_sbatch_tells_of_rules_for_the_output_that_nobody_can_use(self) -> None:
+        for name, text in (("good", '\n{"enabled": true}'), ("list", "[]"), ("empty", ""), ("on", '{"on": true}')):
+            (self.folder / name).write_text(text)
+        os.mkfifo(self.folder / "fifo")
+        good, none = f"HYPERPOD_HANG_RULES={self.folder}/good", f"HYPERPOD_HANG_RULES={self.folder}/none"
+        script = self.folder / "train.sh"
+        script.write_text(f"#!/bin/bash\n#SBATCH --export=ALL,{none}\n")
+        words = self.folder / "words.sh"
+        words.write_text(f"#!/bin/bash\n#SBATCH --export '{none}'\n")
+        lacks = 'it lacks "enabled": true'
+        for argv, env, told in (
+            ([f"--export=ALL,{good}"], {}, ""),
+            ([f"--export={none},A=1"], {}, "No such file or directory (on this host)"),
+            ([str(words)], {}, "No such file"),
+            (["--auto-resume=1", f"--export=ALL,{none}"], {}, "No such file"),
+            (["--auto-resume=1,quiet=1", f"--export=ALL,{none}"], {}, ""),
+            ([str(script)], {}, "No such file"),
+            ([f"--export=ALL,{good}", str(script)], {}, ""),
+            ([f"--export=ALL,MY_{none}"], {}, ""),
+            ([], {"HYPERPOD_HANG_RULES": f"{self.folder}/list"}, "it is no JSON object"),
+            ([], {"HYPERPOD_HANG_RULES": f"{self.folder}/empty"}, "it is no JSON object"),
+            ([], {"HYPERPOD_HANG_RULES": f"{self.folder}/on"}, lacks),
+            ([], {"HYPERPOD_HANG_RULES": f"{self.folder}/fifo"}, "it is no file"),
+            ([], {"HYPERPOD_HANG_RULES": f"{self.folder}"}, "it is no file"),
+            ([], {"HYPERPOD_HANG_RULES": "rules.json"}, "must begin with /"),
+        ):
+            with self.subTest(argv=argv, **env):
+                status, output, _ = self.run_slurm(
+                    "sbatch", *argv, **{"SLURM_JOB_ID": "", "SBATCH_OPEN_MODE": "append", **env}
+                )
+                assert status == 0, output
+                assert told in output, output
+                assert ("HYPERPOD_HANG_RULES=" in output) == bool(told), output
+
     def test_salloc_and_srun_tell_where_the_option_has_no_effect(self) -> None:
         no_agent = "no agent runs on this host"
         _, output, _ = self.run_slurm("salloc", "--auto-resume=1", SLURM_JOB_ID="")

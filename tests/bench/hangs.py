@@ -6,7 +6,8 @@ look. Nothing of it is measured on GPUs: how they behave is taken from the sourc
 
 Goals: of the faults 95 % are told within 60 s or five times the job's own longest pause, and with `hang_least_s` or
 `hang_quiet_s` where nothing differs, within that; the right node is named in 95 %, a wrong one in at most 1 %; no
-healthy phase is told. A GPU that its hardware slows down is told after `SLOW_S`.
+healthy phase is told, and no job that wrote no `hang=` is ended in a long pause. A GPU that its hardware slows down is
+told after `SLOW_S`.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.agent.sight import SLOW_S
+from steward.model.action import RequeueJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job_sight import StepSight
 from steward.model.resume_mode import ResumeMode
@@ -27,12 +29,14 @@ from steward.policy.job.hang import OTHERS_S
 from steward.policy.plan import Plans
 from tests.builders.picture import Picture, a_cluster, n
 from tests.fakes.ranks import (
+    ASKS_OFTEN,
     BLOCKED,
     BRAKED,
     CAPPED,
     COMPUTES,
     DEAD,
     DEBUGGED,
+    DOWNLOADS,
     LOOK_S,
     READS,
     SAVES,
@@ -64,6 +68,8 @@ class Fault:
     others: Act
     within_s: float
     has_gpu: bool = True
+    network: float = 0.0
+    """What others move on each node (bytes a second)."""
 
 
 TOGETHER_S = 300.0 + 3 * LOOK_S
@@ -71,6 +77,7 @@ TOGETHER_S = 300.0 + 3 * LOOK_S
 QUIET_S = 1800.0 + 3 * LOOK_S
 """`hang_quiet_s` and three looks."""
 SOON_S = 60.0 + 3 * LOOK_S
+BUSY_BYTES_PER_S = 5e6
 FAULTS: Mapping[str, Fault] = {
     "one rank stopped, the others spin": Fault(odd=STOPPED, others=SPINS, within_s=SOON_S),
     "one rank stopped, the others wait": Fault(odd=STOPPED, others=WAITS, within_s=SOON_S, has_gpu=False),
@@ -82,6 +89,12 @@ FAULTS: Mapping[str, Fault] = {
     "one GPU at 0 %, the others spin": Fault(odd=WAITS, others=SPINS, within_s=TOGETHER_S),
     "all spin": Fault(odd=None, others=SPINS, within_s=TOGETHER_S),
     "all wait": Fault(odd=None, others=WAITS, within_s=QUIET_S, has_gpu=False),
+    "all wait, others use the network": Fault(
+        odd=None, others=WAITS, within_s=QUIET_S, has_gpu=False, network=BUSY_BYTES_PER_S
+    ),
+    "one GPU at 0 %, the others spin, others use the network": Fault(
+        odd=WAITS, others=SPINS, within_s=TOGETHER_S, network=BUSY_BYTES_PER_S
+    ),
     "all wait, with GPUs": Fault(odd=None, others=WAITS, within_s=QUIET_S),
     "one GPU slowed down by its hardware": Fault(odd=BRAKED, others=TRAINS, within_s=SLOW_S + OTHERS_S + 3 * LOOK_S),
     "one node's ranks stopped, the others spin": Fault(odd=STOPPED, others=SPINS, within_s=SOON_S),
@@ -94,25 +107,32 @@ class Told:
 
     after_s: float | None
     texts: tuple[str, ...]
+    is_ended: bool = False
+    """Whether the job was requeued, although it would have gone on."""
 
 
-def run_case(doings: Doings, seconds: float, *, has_gpu: bool, mode: str = "", per_node: int = PER_NODE) -> Told:
+def run_case(
+    doings: Doings, seconds: float, *, has_gpu: bool, mode: str = "", per_node: int = PER_NODE, network: float = 0.0
+) -> Told:
     """Return what is told of a job whose ranks do this for `seconds` after `WORKED_S`."""
     steps = steps_on(NODES, per_node, doings, has_gpu=has_gpu)
+    for step in steps:
+        step.network = network
     picture = a_cluster().job(7, on=NODES)
     picture = picture.change_job(started=picture.now - 0.0)
     if mode:
         picture = picture.opted_in(7, ResumeMode.parse(mode))
-    began, texts, first, plans = picture.now, [], None, Plans()
+    began, texts, first, plans, is_ended = picture.now, [], None, Plans(), False
     for at, news in looks(steps, WORKED_S + seconds):
         picture = _with(picture, news, began + at)
         plan = plans(replace(picture.seen, at=picture.now), picture.want, picture.memory, picture.now)
         picture = replace(picture, memory=plan.memory)
+        is_ended = is_ended or any(isinstance(action, RequeueJob) for action in plan.actions)
         for event in plan.events:
             if event.kind in TOLD:
                 first = at - WORKED_S if first is None else first
                 texts.append(event.text)
-    return Told(after_s=first, texts=tuple(texts))
+    return Told(after_s=first, texts=tuple(texts), is_ended=is_ended)
 
 
 def looks(steps: Sequence[FakeStep], until: float) -> Iterator[tuple[float, tuple[StepSight, ...]]]:
@@ -244,6 +264,16 @@ def _polls(dice: random.Random) -> tuple[Doings, int, bool]:
     return _phased(lambda rank, _: COMPUTES if rank < few else Act(cores=0.99), has_gpu=False), PER_NODE, False
 
 
+def _download(dice: random.Random) -> tuple[Doings, int, bool]:
+    """All ranks wait for one that downloads, by one connection or by many, with next to no CPU."""
+    act, lasts = dice.choice((DOWNLOADS, ASKS_OFTEN)), dice.uniform(600.0, 5000.0)
+    return (
+        _phased(lambda rank, at: COMPUTES if at > lasts else (WAITS if rank else act), has_gpu=False),
+        PER_NODE,
+        False,
+    )
+
+
 def _task_farm(dice: random.Random) -> tuple[Doings, int, bool]:
     """Tasks that have nothing to do with each other end one after the other."""
     ends = [dice.uniform(60.0, 3600.0) for _ in range(RANKS)]
@@ -286,12 +316,39 @@ PHASES: Mapping[str, Phase] = {
     "notebook": _notebook,
     "sleep in a pipeline": _pipeline,
     "ranks that poll": _polls,
+    "download": _download,
     "task farm": _task_farm,
     "one GPU hot for a while": _hot_for_a_while,
     "all GPUs hot": _hot_room,
     "suspended": _suspended,
 }
 HEALTHY_S = 5400.0
+
+
+# Long pauses: they look like a hang, are told as one, and end by themselves. Nobody may end the job.
+
+
+def _waits_outside(dice: random.Random) -> Doings:
+    """A rank waits for a job of another kind (an evaluation, a person), and all others wait for it on their GPUs."""
+    lasts, odd = dice.uniform(300.0, 5000.0), dice.randrange(RANKS)
+    return _phased(lambda rank, at: TRAINS if at > lasts else (WAITS if rank == odd else SPINS))
+
+
+def _storage_away(dice: random.Random) -> Doings:
+    """The file system does not answer for a while, and one rank was writing."""
+    lasts, odd = dice.uniform(300.0, 3000.0), dice.randrange(RANKS)
+    return _phased(lambda rank, at: TRAINS if at > lasts else (BLOCKED if rank == odd else SPINS))
+
+
+PAUSES: Mapping[str, Callable[[random.Random], Doings]] = {
+    "a rank waits for something outside": _waits_outside,
+    "the storage is away": _storage_away,
+}
+
+
+def paused(name: str, seed: int, mode: str = "1") -> Told:
+    """Return what came of one long pause of a job that asked for this."""
+    return run_case(PAUSES[name](random.Random(f"{name} {seed}")), HEALTHY_S, has_gpu=True, mode=mode)
 
 
 def healthy(name: str, seed: int) -> Told:
@@ -324,7 +381,7 @@ def faulty(name: str, seed: int) -> tuple[Told, NodeName | None]:
     node = n(NODES[odd // PER_NODE])
     of_node = range(odd // PER_NODE * PER_NODE, odd // PER_NODE * PER_NODE + PER_NODE)
     those = frozenset(of_node) if name.startswith("one node") else frozenset({odd})
-    told = run_case(a_fault(fault, those), fault.within_s + 120.0, has_gpu=fault.has_gpu)
+    told = run_case(a_fault(fault, those), fault.within_s + 120.0, has_gpu=fault.has_gpu, network=fault.network)
     return told, node if fault.odd is not None else None
 
 
@@ -339,18 +396,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200, help="cases of faults, over all kinds")
     parser.add_argument("--phases", type=int, default=500, help="cases of healthy phases, over all kinds")
+    parser.add_argument("--pauses", type=int, default=40, help="cases of long pauses, over all kinds")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     rows = [_fault_row(name, _share(asked.faults, len(FAULTS), index)) for index, name in enumerate(FAULTS)]
     calm = {name: _false(name, _share(asked.phases, len(PHASES), index)) for index, name in enumerate(PHASES)}
-    found = {"faults": rows, "false": calm, "good": _is_good(rows, calm)}
+    shares = {name: _share(asked.pauses, len(PAUSES), index) for index, name in enumerate(PAUSES)}
+    ended = {name: sum(paused(name, seed).is_ended for seed in range(cases)) for name, cases in shares.items()}
+    found = {"faults": rows, "false": calm, "ended": ended, "good": _is_good(rows, calm) and not any(ended.values())}
     for row in rows:
         print(
-            f"{row['kind']:45} {row['in time']:3}/{row['cases']:3} in time, median {row['median_s']} s, "
+            f"{row['kind']:56} {row['in time']:3}/{row['cases']:3} in time, median {row['median_s']} s, "
             f"named {row['named']}, wrong {row['wrong']}"
         )
     for name, one in calm.items():
-        print(f"{name:45} {one['told']:3}/{one['cases']:3} told though healthy")
+        print(f"{name:56} {one['told']:3}/{one['cases']:3} told though healthy")
+    for name, count in ended.items():
+        print(f"{name:56} {count:3}/{shares[name]:3} ended under --auto-resume=1 though they would have gone on")
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1))
     return 0 if found["good"] else 1

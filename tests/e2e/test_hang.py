@@ -139,6 +139,62 @@ def test_a_job_of_which_one_rank_is_stopped_runs_again_without_that_ranks_node(
     assert f"{culprit}: rank 1 of step 0" in _told(story, job, "job.decided")[0]
 
 
+MOVES = """
+import os, pathlib, socket, sys, threading, time
+
+what, seconds = sys.argv[1], float(sys.argv[2])
+until = time.monotonic() + 3.0
+while time.monotonic() < until:  # what never used CPU has not begun
+    pass
+
+def pump(bytes_per_s):
+    listener = socket.create_server(("127.0.0.1", 0))
+    to, served = socket.create_connection(listener.getsockname()), listener.accept()[0]
+
+    def read():
+        while served.recv(1 << 22, socket.MSG_WAITALL):
+            pass
+
+    threading.Thread(target=read, daemon=True).start()
+    return to, bytes(bytes_per_s)
+
+if what == "waits" or (what == "downloads" and os.environ["SLURM_PROCID"] != "0"):
+    time.sleep(seconds)
+else:  # few large pieces: next to no CPU
+    to, piece = pump({"downloads": 1_000_000, "moves": 5_000_000}[what])
+    end = time.monotonic() + seconds
+    pathlib.Path(what).touch()
+    while time.monotonic() < end:
+        to.sendall(piece)
+        time.sleep(1.0)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_job_whose_ranks_all_wait_is_told_beside_a_user_who_moves_much_and_one_that_downloads_is_not(
+    story: Story,
+) -> None:
+    (story.dir / "moves.py").write_text(MOVES)
+    jobs: dict[str, int] = {}
+    there: list[str] = []
+    for what in ("moves", "downloads", "waits"):
+        script = story.script(f"{what}.sh", f"srun -n2 python3 {story.dir}/moves.py {what} 600\n")
+        mode = [] if what == "moves" else ["--auto-resume=1,hang=30"]
+        jobs[what] = story.submit(script, *mode, "-N1", "-n2", *there)
+        if what == "moves":
+            there = [f"--nodelist={story.wait_state(jobs[what], 'RUNNING').batch_host}"]
+            story.wait("its network is busy", lambda: (story.dir / "moves").exists(), 30.0)
+    story.wait("the job that hangs is told", lambda: _told(story, jobs["waits"], "job.hang"), 240.0)
+    (told,) = _told(story, jobs["waits"], "job.hang")
+    assert "2 ranks using neither CPU nor GPU" in told
+    for what in ("downloads", "moves"):  # they began before it
+        assert _told(story, jobs[what], "job.hang") == []
+        assert "do no work" not in story.explain(str(jobs[what]))
+    for job in jobs.values():
+        story.bed.run(["scancel", str(job)])
+
+
 RULES = {
     "enabled": True,
     "logMonitoringConfiguration": [

@@ -1,7 +1,7 @@
 """Ranks of simulated steps: what /proc and NVML would show of them, on a clock that only a test moves."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from steward.adapters.node.step_walk import RankName, StepLook, StepProcess
 from steward.adapters.node.stepds import Stepd
@@ -19,10 +19,14 @@ _J7 = JobId(7)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """What a rank does for a while: cores and bytes a second, the state of its program, and its GPU."""
+    """What a rank does for a while: cores and bytes a second of its files, the state of its program, and its GPU."""
 
     cores: float = 0.0
     bytes_per_s: float = 0.0
+    carries_per_s: float = 0.0
+    """What its TCP connection carries."""
+    reconnects: bool = False
+    """Whether it has another connection each second."""
     state: str = "S"
     is_there: bool = True
     watts: float = IDLE_W
@@ -46,6 +50,9 @@ COMPUTES = Act(cores=1.0)
 STOPPED = Act(state="T")
 BLOCKED = Act(state="D")
 DEBUGGED = Act(state="t")
+DOWNLOADS = Act(cores=0.02, carries_per_s=1e6)
+ASKS_OFTEN = Act(cores=0.02, carries_per_s=1e6, reconnects=True)
+"""It downloads pieces, each by a connection of its own."""
 STARVES = Act(state="R", cores=0.01)
 """It wants to compute, and others have the node's processors."""
 DEAD = Act(is_there=False)
@@ -61,6 +68,10 @@ class FakeRank:
     has_gpu: bool = True
     cpu_s: float = 0.0
     io_bytes: float = 0.0
+    carried: float = 0.0
+    connection: int = 1
+    left: float = 0.0
+    """What it carried by connections that are closed."""
     energy_mj: float = 0.0
     at: float = 0.0
 
@@ -74,9 +85,17 @@ class FakeRank:
             act, step = self.act(self.at), min(1.0, at - self.at)
             self.cpu_s += act.cores * step
             self.io_bytes += act.bytes_per_s * step
+            self.carried += act.carries_per_s * step
+            if act.reconnects:
+                self.connection, self.left = self.connection + 1, self.carried
             self.energy_mj += act.watts * 1000.0 * step
             self.at += step
         return self.act(at)
+
+    @property
+    def sockets(self) -> Mapping[int, int]:
+        """Its TCP sockets by inode, with what they carried."""
+        return {1000 * self.pid: 0, 1000 * self.pid + self.connection: int(self.carried - self.left)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,6 +107,13 @@ class FakeStep:
     job: JobId = _J7
     step: str = "0"
     network: float = 0.0
+    """What others on the machine move (bytes a second), through the kernel."""
+    fabric: float = 0.0
+    """The same past the kernel."""
+    hides_sockets: bool = False
+    """Whether the sockets of its processes cannot be seen."""
+    asked: int = 0
+    """How often sockets of processes were looked at."""
     sight: JobSight = field(init=False)
     told: tuple[StepSight, ...] = ()
 
@@ -97,7 +123,11 @@ class FakeStep:
     def look(self, at: float) -> tuple[StepSight, ...]:
         """Return what the ranks do by a look at `at`, taken over as the last one."""
         acts = {rank.pid: rank.run_to(at) for rank in self.ranks}
-        self.sight.note(look_at(self, acts, at))
+        look = look_at(self, acts, at)
+        asked = self.sight.asks(look)
+        self.asked += len(asked)
+        sockets = {rank.key: None if self.hides_sockets else rank.sockets for rank in self.ranks if rank.key in asked}
+        self.sight.note(replace(look, sockets=sockets))
         return self.sight.told(at)
 
 
@@ -113,7 +143,15 @@ def look_at(step: FakeStep, acts: Mapping[int, Act], at: float) -> NodeLook:
     names = {rank.key: RankName(number=rank.number, is_task=True, node=step.node) for rank in alive}
     gpus = tuple(_gpu(rank, acts[rank.pid]) for rank in step.ranks if rank.has_gpu)
     look = StepLook(stepd=stepd, processes=tuple(processes))
-    return NodeLook(at=at, steps=(look,), names=names, gpus=gpus, network_bytes=int(step.network * at))
+    network = step.network * at + sum(rank.carried for rank in step.ranks)
+    return NodeLook(
+        at=at,
+        steps=(look,),
+        names=names,
+        gpus=gpus,
+        network_bytes=int(network),
+        fabric_bytes=int(step.fabric * at),
+    )
 
 
 def _gpu(rank: FakeRank, act: Act) -> Gpu:

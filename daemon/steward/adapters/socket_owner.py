@@ -6,6 +6,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from steward.adapters.sock_diag import uid_of
+
 _PEER = struct.Struct("3i")
 
 
@@ -15,49 +17,16 @@ def peer_of(sock: socket.socket) -> tuple[int, int]:
     return pid, uid
 
 
-# The owner of the other end of a TCP connection on this machine, asked of the kernel (sock_diag(7)).
-
-_INET_DIAG = 4
-_BY_FAMILY = 20
-_REQUEST = 1
-_ESTABLISHED = 1 << 1
-_HEADER = struct.Struct("=IHHII")
-_ASK = struct.Struct("=BBBBI")
-_ID = struct.Struct("!HH16s16s")
-_ANY = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
-"""No particular interface, and no cookie."""
-_UID_AT = _HEADER.size + 4 + _ID.size + len(_ANY) + 12
-
-
 def owner_of(theirs: tuple[str, int], ours: tuple[str, int]) -> int | None:
     """Return the uid of the socket at `theirs`, connected to `ours` (each address and port), or None if unknown.
 
     It is unknown if the socket is not on this machine, or the kernel may not be asked.
     """
     try:
-        question = _question(theirs, ours)
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _INET_DIAG) as kernel:
-            kernel.settimeout(0.1)
-            kernel.send(question)
-            answer = kernel.recv(4096)
+        source, target = ((_plain(_ip(host)).packed, port) for host, port in (theirs, ours))
+        return uid_of(source, target)
     except (OSError, ValueError):
         return None
-    return _uid(answer)
-
-
-def _question(theirs: tuple[str, int], ours: tuple[str, int]) -> bytes:
-    source, target = (_plain(ipaddress.ip_address(each[0].partition("%")[0])) for each in (theirs, ours))
-    family = socket.AF_INET if source.version == 4 else socket.AF_INET6
-    asked = _ASK.pack(family, socket.IPPROTO_TCP, 0, 0, _ESTABLISHED)
-    about = _ID.pack(theirs[1], ours[1], source.packed.ljust(16, b"\0"), target.packed.ljust(16, b"\0"))
-    body = asked + about + _ANY
-    return _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body
-
-
-def _uid(answer: bytes) -> int | None:
-    if len(answer) < _UID_AT + 4 or _HEADER.unpack_from(answer)[1] != _BY_FAMILY:
-        return None
-    return int(struct.unpack_from("=I", answer, _UID_AT)[0])
 
 
 # The users of listening sockets (proc(5)). Any user may listen at a port above 1023 that is free for a moment.
@@ -70,11 +39,15 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def listeners(host: str, port: int) -> frozenset[int]:
     """Return the users who listen at the port of this address, or of all addresses; empty if that is not known."""
     try:
-        wanted = _plain(ipaddress.ip_address(host.partition("%")[0]))
+        wanted = _plain(_ip(host))
     except ValueError:
         return frozenset()
     places = (place for table in _TABLES for place in _listening(table))
     return frozenset(uid for at, number, uid in places if number == port and _is_at(at, wanted))
+
+
+def _ip(host: str) -> _Address:
+    return ipaddress.ip_address(host.partition("%")[0])
 
 
 def _is_at(at: _Address, wanted: _Address) -> bool:

@@ -2,11 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
-from steward.adapters import proc
-from steward.adapters.node import as_user, job_look, job_processes
+from steward.adapters import proc, sock_diag
+from steward.adapters.node import as_user, job_look, job_processes, process_sockets
 from steward.adapters.node.as_user import FileEnd, Matched
 from steward.adapters.node.job_look import ProgressLook, Stamp
 from steward.adapters.node.jobs_here import Base, JobsHere
@@ -146,8 +146,20 @@ class StepEyes:
         return None if raw.error or raw.hung or raw.gpus is None else raw.gpus
 
     def network_bytes(self) -> int:
-        """Return the bytes that the machine has sent and received."""
+        """Return the bytes that the machine has sent and received through the kernel, also to itself."""
         return job_processes.network_bytes()
+
+    def fabric_bytes(self) -> int:
+        """Return the bytes that the machine has sent and received past the kernel."""
+        return job_processes.fabric_bytes()
+
+    def sockets(self, keys: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[int] | None]:
+        """Return the TCP sockets of each process; None if it may have others. Reading them may hang."""
+        return process_sockets.tcp_sockets(keys)
+
+    def tcp_bytes(self, sockets: Set[int]) -> Mapping[int, int]:
+        """Return the bytes that each of these sockets carried. Raises OSError."""
+        return sock_diag.tcp_bytes(sockets)
 
     def waits_in(self, pid: int) -> str:
         """Return where a process waits in the kernel."""

@@ -6,11 +6,12 @@ Pure: the looks come from `agent/sight_watch.py`, and what the ranks of all node
 
 import statistics
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steward.adapters.node.step_walk import RankName, StepLook, StepProcess
 from steward.adapters.proc import ProcessKey
+from steward.agent.rank_network import QUIET_BYTES_PER_S, Machine, RankNetwork, Sockets, is_busy
 from steward.model.ids import NodeName
 from steward.model.job_sight import ACTIVE, STILL, Doing, RankGroup, SlowRank, StepSight
 from steward.model.probe import Gpu
@@ -23,8 +24,6 @@ WORKED_CPU_S = 0.5
 """A rank that had used this much CPU when it was first seen has worked before."""
 QUIET_CORES = 0.05
 """The CPU use up to which a rank does nothing: what threads need that look after a waiting rank."""
-QUIET_BYTES_PER_S = 100_000.0
-"""The bytes up to which a rank, or the network of its node, does nothing."""
 FULL_PERCENT, IDLE_MEMORY_PERCENT = 95, 5
 """A GPU that waits in a kernel: in use to at least the first, its memory to at most the second."""
 WORKING_SHARE = 0.25
@@ -53,7 +52,8 @@ _StepKey = ProcessKey
 class NodeLook:
     """One look at the steps of this node, at `at` (s since the machine's boot).
 
-    `gpus` is None if NVML did not answer; `network_bytes` only grows, and is of the whole machine.
+    `gpus` is None if NVML did not answer. `network_bytes` (through the kernel) and `fabric_bytes` (past it) only grow,
+    and are of the whole machine; `sockets` are those of the processes that `JobSight.asks` named.
     """
 
     at: float
@@ -61,6 +61,8 @@ class NodeLook:
     names: Mapping[ProcessKey, RankName | None] = field(default_factory=dict)
     gpus: Sequence[Gpu] | None = ()
     network_bytes: int = 0
+    fabric_bytes: int = 0
+    sockets: Sockets = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class _Rank:
     works_until: float = 0.0
     """Until when it counts as working, because it surely did a while ago."""
     pid: int = 0
+    network: RankNetwork = field(default_factory=RankNetwork)
     gpu_looks: deque[tuple[float, Gpu]] = field(default_factory=deque)
     """The looks since `SLOW_S` and a little more at its most braked GPU, while that was in use."""
 
@@ -106,6 +109,7 @@ class _Rank:
     def begin_anew(self, at: float) -> None:
         """Forget since when it does what it does: no look was made meanwhile."""
         self.doing, self.at, self.still_since, self.free_since = Doing.UNKNOWN, at, None, at
+        self.network.forget()
 
     def set_doing(self, doing: Doing, began: float) -> None:
         """Set what it does since the look at `began`; learn the longest pause that ended by itself."""
@@ -142,6 +146,12 @@ class JobSight:
         self._last: NodeLook | None = None
         self._floor_w: dict[str, float] = {}
 
+    def asks(self, look: NodeLook) -> frozenset[ProcessKey]:
+        """Return the processes whose sockets `note` needs to see: of ranks that would else be told as waiting."""
+        machine = _machine(look, self._last, sockets={})
+        steps = ((step, self._steps.get(step.stepd.process)) for step in look.steps)
+        return frozenset(key for step, known in steps if known is not None for key in _in_doubt(step, known, machine))
+
     def note(self, look: NodeLook) -> None:
         """Take a look; what a rank does is known from its second one on."""
         last, self._last = self._last, look
@@ -154,10 +164,10 @@ class JobSight:
             self._steps.setdefault(step.stepd.process, _Step(look=step)).look = step
             belongs[step.stepd.process] = _ranks_of(step, look.names)
         pids = {key.pid for ranks in belongs.values() for key in ranks}
-        is_unsure = gpus.is_unsure(pids) or _network_is_busy(look, last)
+        machine = _machine(look, last, is_unsure=gpus.is_unsure(pids), sockets=look.sockets)
         for step in here:
             key = step.stepd.process
-            self._note_step(self._steps[key], belongs[key], look.at, gpus, is_unsure=is_unsure)
+            self._note_step(self._steps[key], belongs[key], gpus, machine)
 
     def told(self, now: float) -> tuple[StepSight, ...]:
         """Return what the ranks of each step do at `now`, newest step last."""
@@ -171,8 +181,9 @@ class JobSight:
         return not nodes or self._node in nodes
 
     def _note_step(
-        self, step: _Step, belongs: Mapping[ProcessKey, _RankKey], at: float, gpus: "_GpuSense", *, is_unsure: bool
+        self, step: _Step, belongs: Mapping[ProcessKey, _RankKey], gpus: "_GpuSense", machine: Machine
     ) -> None:
+        at = machine.at
         of_rank: defaultdict[_RankKey, list[StepProcess]] = defaultdict(list)
         for one in step.look.processes:
             if (rank := belongs.get(one.key)) is not None:
@@ -186,7 +197,7 @@ class JobSight:
                 continue
             now = of_rank.get(key, [])
             gpu = gpus.of({one.key.pid for one in now}, step.peak_w)
-            doing = _doing(known, now, at, gpu, is_unsure=is_unsure)
+            doing = _doing(known, now, gpu, machine)
             if at - known.at > BLIND_S:
                 known.begin_anew(at)
             known.set_doing(doing, at if doing is Doing.GONE else known.at)  # it did something until it ended
@@ -306,32 +317,42 @@ _TOLD_BY_STATE = (("T", Doing.STOPPED), ("D", Doing.BLOCKED), ("R", Doing.UNKNOW
 """What a process does that uses no CPU, by the state in which two looks found it."""
 
 
-def _doing(rank: _Rank, now: Sequence[StepProcess], at: float, gpu: Doing | None, *, is_unsure: bool) -> Doing:
+def _doing(rank: _Rank, now: Sequence[StepProcess], gpu: Doing | None, machine: Machine) -> Doing:
     """Return what a rank did since the last look. Its `pid` is set to the process to look at.
 
-    `gpu` is what its GPUs do; None: it has none. `is_unsure`: the machine works for a process that is not known.
+    `gpu` is what its GPUs do; None: it has none.
     """
     alive = [one for one in now if one.state not in "ZX"]
+    doing, process = _doing_by_itself(rank, alive, machine.at - rank.at, gpu)
+    rank.pid = 0 if process is None else process.pid
+    if doing is not Doing.WAITS:
+        rank.network.forget()
+        return doing
+    by_network = rank.network.note((one.key for one in alive), machine)
+    return by_network if gpu is not Doing.UNKNOWN or by_network is Doing.WORKS else Doing.UNKNOWN
+
+
+def _doing_by_itself(
+    rank: _Rank, alive: Sequence[StepProcess], seconds: float, gpu: Doing | None
+) -> tuple[Doing, ProcessKey | None]:
+    """Return what a rank did without regard to its network, and the process to look at; None: none is left."""
     if not alive:
-        rank.pid = 0
-        return Doing.GONE
-    seconds = max(at - rank.at, 1e-3)
+        return Doing.GONE, None
+    seconds, busiest = max(seconds, 1e-3), _busiest(alive)
     cores = sum(_more(one.cpu_s, rank.last.get(one.key), lambda was: was.cpu_s) for one in alive) / seconds
     flow = sum(_more(one.io_bytes, rank.last.get(one.key), lambda was: was.io_bytes) for one in alive) / seconds
     uses = gpu is Doing.WORKS or flow > QUIET_BYTES_PER_S
     if uses or any(one.state == "t" for one in alive):  # a person debugs it
-        return Doing.WORKS
+        return Doing.WORKS, busiest
     is_quiet = cores <= QUIET_CORES
     # what wants a processor and gets none does not wait: another user's processes may have them all
     for state, doing in _TOLD_BY_STATE if is_quiet else ():
         stuck = [one for one in alive if one.state == state and _state_before(one, rank) == state]
         if stuck:
-            rank.pid = _busiest(stuck).pid
-            return doing
-    rank.pid = _busiest(alive).pid
+            return doing, _busiest(stuck)
     if gpu is Doing.SPINS or not is_quiet:
-        return Doing.SPINS if gpu is Doing.SPINS else Doing.BUSY
-    return Doing.UNKNOWN if is_unsure or gpu is Doing.UNKNOWN else Doing.WAITS
+        return Doing.SPINS if gpu is Doing.SPINS else Doing.BUSY, busiest
+    return Doing.WAITS, busiest
 
 
 def _more(value: float, before: StepProcess | None, of: Callable[[StepProcess], float]) -> float:
@@ -349,10 +370,31 @@ def _busiest(processes: Iterable[StepProcess]) -> ProcessKey:
     return max(processes, key=lambda one: (one.cpu_s, -one.key.pid)).key
 
 
-def _network_is_busy(look: NodeLook, last: NodeLook | None) -> bool:
-    if last is None or look.at <= last.at:
-        return False
-    return look.network_bytes - last.network_bytes > QUIET_BYTES_PER_S * (look.at - last.at)
+def _machine(look: NodeLook, last: NodeLook | None, *, sockets: Sockets, is_unsure: bool = False) -> Machine:
+    before = look if last is None else last
+    network, fabric = (
+        is_busy((was, before.at), (now, look.at))
+        for was, now in ((before.network_bytes, look.network_bytes), (before.fabric_bytes, look.fabric_bytes))
+    )
+    return Machine(at=look.at, is_busy=network, is_unsure=is_unsure or fabric, sockets=sockets)
+
+
+def _in_doubt(look: StepLook, step: _Step, machine: Machine) -> Iterator[ProcessKey]:
+    """Yield the processes of ranks of which only their sockets tell whether they wait; none if another rank works."""
+    if machine.is_unsure or any(
+        rank.network.idle_since is None and rank.doing not in STILL for rank in step.ranks.values()
+    ):
+        return
+    of_other: set[ProcessKey] = set()
+    is_asked = False
+    for rank in step.ranks.values():
+        is_idle = rank.has_worked and rank.network.idle_since is not None
+        if is_idle and (machine.is_busy or rank.network.lacks_first_look(machine.at, TELL_S)):
+            is_asked = True
+        else:
+            of_other |= rank.last.keys()
+    if is_asked:  # a new process may belong to any rank
+        yield from (one.key for one in look.processes if one.key not in of_other)
 
 
 _GPU_FIRST = (Doing.WORKS, Doing.UNKNOWN, Doing.SPINS, Doing.WAITS)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -15,6 +15,7 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_STEPS, sight_frame
 from steward.agent.link import Outbox
 from steward.agent.log_watch import LogWatch, aged
+from steward.agent.rank_network import Sockets
 from steward.agent.sight import JobSight, NodeLook
 from steward.model.fair import fair_share
 from steward.model.ids import NodeName
@@ -34,6 +35,8 @@ RAREST_S = 60.0
 MOST_NEW = 256
 """The most processes of one user whose environment is read in one look."""
 _TIMEOUT_S = 10.0
+Held = Mapping[ProcessKey, frozenset[int] | None]
+"""The TCP sockets that processes hold; None: they may hold others that carry something."""
 
 
 class SightEyes(Protocol):
@@ -55,7 +58,16 @@ class SightEyes(Protocol):
         """Return what the GPUs of this node do; None if NVML does not answer."""
 
     def network_bytes(self) -> int:
-        """Return the bytes that the machine has sent and received."""
+        """Return the bytes that the machine has sent and received through the kernel, also to itself."""
+
+    def fabric_bytes(self) -> int:
+        """Return the bytes that the machine has sent and received past the kernel."""
+
+    def sockets(self, keys: Iterable[ProcessKey]) -> Held:
+        """Return the TCP sockets of each process; None if it may have others. Reading them may hang."""
+
+    def tcp_bytes(self, sockets: Set[int]) -> Mapping[int, int]:
+        """Return the bytes that each of these sockets carried. Raises OSError."""
 
     def waits_in(self, pid: int) -> str:
         """Return where a process waits in the kernel."""
@@ -104,7 +116,9 @@ class SightWatch:
             steps = await self._threads.call(self._look_at_steps, name="steps", timeout_s=_TIMEOUT_S)
             await self._learn_names(steps)
             await self._logs.turn(steps, self._names, self._owners, self._eyes.now())
-            told = await self._threads.call(partial(self._note, steps), name="ranks", timeout_s=_TIMEOUT_S)
+            look, asked = await self._threads.call(partial(self._look, steps), name="ranks", timeout_s=_TIMEOUT_S)
+            sockets = await self._sockets_of(asked)
+            told = await self._threads.call(partial(self._note, look, sockets), name="ranks", timeout_s=_TIMEOUT_S)
         except (PortError, OSError) as error:
             log.info("ranks not looked at why=%r", cause_and_file(error))
             told = ()
@@ -130,6 +144,24 @@ class SightWatch:
         except (PortError, OSError) as error:
             log.info("ranks not numbered uid=%d why=%r", uid, cause_and_file(error))
 
+    async def _sockets_of(self, asked: Set[ProcessKey]) -> Held:
+        """Return the TCP sockets of these processes, each user's looked at in a thread of his own."""
+        of_user: defaultdict[int, list[ProcessKey]] = defaultdict(list)
+        for key in sorted(asked, key=lambda key: key.started):
+            of_user[self._owners[key]].append(key)
+        found = await asyncio.gather(*(self._sockets_of_user(uid, keys) for uid, keys in of_user.items()))
+        return {key: inodes for its in found for key, inodes in its.items()}
+
+    async def _sockets_of_user(self, uid: int, keys: Sequence[ProcessKey]) -> Held:
+        read = partial(self._held_by, keys)
+        try:
+            found, cost_s = await self._of_user.of(uid).call(read, name=f"sockets of {uid}", timeout_s=_TIMEOUT_S)
+        except (PortError, OSError) as error:
+            log.info("sockets not looked at uid=%d why=%r", uid, cause_and_file(error))
+            return {}
+        self._cost_s += cost_s
+        return found
+
     # In a thread
 
     def _look_at_steps(self) -> Sequence[StepLook]:
@@ -141,14 +173,48 @@ class SightWatch:
         self._cost_s = self._eyes.cpu_s() - began
         return steps
 
-    def _note(self, steps: Sequence[StepLook]) -> tuple[StepSight, ...]:
-        began, gpus = self._eyes.cpu_s(), self._eyes.gpus() if steps else ()
-        at, network = self._eyes.now(), self._eyes.network_bytes() if steps else 0
-        self._sight.note(NodeLook(at=at, steps=steps, names=self._names, gpus=gpus, network_bytes=network))
-        seen = (replace(one, log=self._logs.words(one.job, one.step, at)) for one in self._sight.told(at))
-        told = self._fair(tuple(seen), steps)
+    def _look(self, steps: Sequence[StepLook]) -> tuple[NodeLook, frozenset[ProcessKey]]:
+        """Return a look without sockets, and the processes whose sockets it needs."""
+        began = self._eyes.cpu_s()
+        gpus = self._eyes.gpus() if steps else ()
+        look = NodeLook(
+            at=self._eyes.now(),
+            steps=steps,
+            names=self._names,
+            gpus=gpus,
+            network_bytes=self._eyes.network_bytes() if steps else 0,
+            fabric_bytes=self._eyes.fabric_bytes() if steps else 0,
+        )
+        asked = self._sight.asks(look)
+        self._cost_s += self._eyes.cpu_s() - began
+        return look, asked
+
+    def _held_by(self, keys: Sequence[ProcessKey]) -> tuple[Held, float]:
+        """Return the sockets of these processes, and the CPU time that it took (s)."""
+        began = self._eyes.cpu_s()
+        found = self._eyes.sockets(keys)
+        return found, self._eyes.cpu_s() - began
+
+    def _note(self, look: NodeLook, held: Held) -> tuple[StepSight, ...]:
+        began = self._eyes.cpu_s()
+        self._sight.note(replace(look, sockets=self._carried(held)))
+        seen = (replace(one, log=self._logs.words(one.job, one.step, look.at)) for one in self._sight.told(look.at))
+        told = self._fair(tuple(seen), look.steps)
         self._cost_s += self._eyes.cpu_s() - began
         return told
+
+    def _carried(self, held: Held) -> Sockets:
+        """Return what the sockets of each process carried; empty if the kernel does not tell."""
+        try:
+            bytes_of = self._eyes.tcp_bytes({inode for inodes in held.values() for inode in inodes or ()})
+        except OSError as error:
+            log.info("sockets not looked at why=%r", cause_and_file(error))
+            return {}
+        # one that is not among them is closed
+        return {
+            key: None if inodes is None else {inode: bytes_of.get(inode, 0) for inode in inodes}
+            for key, inodes in held.items()
+        }
 
     def _fair(self, told: tuple[StepSight, ...], steps: Sequence[StepLook]) -> tuple[StepSight, ...]:
         """Return at most `MAX_STEPS`, of each user as many as of another."""

@@ -210,6 +210,20 @@ class Standstill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OddRanks:
+    """Ranks of a run, all on one node, that did nothing while the others waited for them; seen from `since` on."""
+
+    node: NodeName
+    text: str
+    restart: int
+    since: UnixTime
+    until: UnixTime | None = None
+    """When they were last seen so; None: they still are."""
+    follow_job: bool = False
+    """Whether a run before had such ranks on another node: they come with the job, not with a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
     """The allocation of a run, and its time limit."""
 
@@ -268,6 +282,8 @@ class JobMemory:
     """The job's newest checkpoint; None: none is known."""
     hang: Standstill | None = None
     """Its lack of progress; None while it makes progress."""
+    odd: OddRanks | None = None
+    """The ranks for which the others waited last; None: none were seen."""
     suspension: Suspension | None = None
     """The suspensions of its current run; None: it was never suspended."""
     kept: KeptNodes | None = None

@@ -408,7 +408,7 @@ def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
     if mem.hang is not None:
-        lines.append(hang_line(mem.hang, draft.now))
+        lines.append(hang_line(mem.hang, mem, draft.now))
     return lines + [line for attempt in mem.attempts for line in _attempt(attempt, draft.now, private=private)]
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from threading import Thread
 
-from steward.adapters.node.job_processes import jobs_here, network_bytes, processes
+from steward.adapters.node.job_processes import fabric_bytes, jobs_here, network_bytes, processes
 from steward.model.ids import JobId
 from tests.fakes.until import FACT_S
 
@@ -31,7 +31,7 @@ class Machine:
         (place / "environ").write_text(environ)
 
     def counter(self, name: str, words: int) -> None:
-        file = self.sys / "class/infiniband/mlx5_0/ports/1/counters" / name
+        file = self.sys / "class/infiniband/mlx5_0/ports/1" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{words}\n")
 
@@ -71,11 +71,13 @@ def test_who_says_in_his_environment_that_anothers_job_is_his_adds_nothing_to_it
     assert jobs_here({J7: os.getuid() + 1, J8: os.getuid() + 1}, machine.proc) == {J8}
 
 
-def test_the_networks_are_summed_without_loopback(tmp_path: Path) -> None:
+def test_the_networks_are_summed_with_loopback_and_what_passes_the_kernel_by_apart(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    machine.counter("port_xmit_data", 100)
-    machine.counter("port_rcv_data", 25)
-    assert network_bytes(machine.proc, machine.sys) == 1500 + 4 * 125
+    machine.counter("counters/port_xmit_data", 100)
+    machine.counter("counters/port_rcv_data", 25)
+    machine.counter("hw_counters/rx_bytes", 7)  # of EFA
+    assert network_bytes(machine.proc) == 2 * 999999 + 1500
+    assert fabric_bytes(machine.sys) == 4 * 125 + 7
 
 
 def test_what_ends_meanwhile_is_left_out(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from steward.agent.sight import MOST_RANKS, SLOW_S, JobSight
 from steward.model.ids import NodeName
 from steward.model.job_sight import Doing, RankGroup
 from tests.fakes.ranks import (
+    ASKS_OFTEN,
     BLOCKED,
     BRAKED,
     CAPPED,
     COMPUTES,
     DEAD,
     DEBUGGED,
+    DOWNLOADS,
     LOOK_S,
     READS,
     SAVES,
@@ -161,10 +163,51 @@ def test_a_gpu_that_works_for_a_process_that_is_not_known_makes_waiting_ranks_un
     assert doings(step.sight.told(WORKED_S + 90.0)[0].groups) == {Doing.UNKNOWN: 1}
 
 
-def test_a_node_whose_network_is_busy_does_not_know_who_waits() -> None:
+def test_ranks_that_wait_are_told_beside_others_whose_network_is_busy() -> None:
     step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
     step.network = 5e6
-    assert doings(after(step, WORKED_S + 90.0)) == {Doing.UNKNOWN: 2}
+    (group,) = after(step, WORKED_S + 120.0)
+    assert (group.doing, group.ranks) == (Doing.WAITS, 2)
+    assert 60.0 <= group.for_s <= 90.0
+
+
+@pytest.mark.parametrize("act", [DOWNLOADS, ASKS_OFTEN])
+def test_a_rank_that_only_downloads_works(act: Act) -> None:
+    step = a_step(then(act, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
+    step.network = 5e6
+    told = [doings(after(step, at, since=at)) for at in range(0, 3600, int(LOOK_S))]
+    assert all(set(seen) <= {Doing.WORKS, Doing.BUSY, Doing.UNKNOWN} for seen in told)
+    assert told[-1] == {Doing.WORKS: 2}
+
+
+@pytest.mark.parametrize("of", ["fabric", "hidden sockets"])
+def test_ranks_of_which_it_cannot_be_told_what_they_carry_are_not_said_to_wait(of: str) -> None:
+    step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
+    step.network, step.hides_sockets, step.fabric = 5e6, of == "hidden sockets", 5e6 * (of == "fabric")
+    assert doings(after(step, WORKED_S + 900.0)) == {Doing.UNKNOWN: 2}
+
+
+def test_bursts_of_others_do_not_begin_a_wait_anew() -> None:
+    """The machine is quiet when the ranks begin to wait, and busy for a minute now and then."""
+    step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
+    at = 0.0
+    while at < WORKED_S + 1800.0:
+        at += LOOK_S
+        bursts = at > WORKED_S + 120.0 and at % 600.0 < 60.0
+        moved = step.network * at
+        step.look(at)
+        step.network = moved / at + (5e6 if bursts else 0.0)
+    (group,) = step.sight.told(at)[0].groups
+    assert (group.doing, group.ranks) == (Doing.WAITS, 2)
+    assert group.for_s >= 1700.0
+
+
+@pytest.mark.parametrize(("act", "is_well"), [(TRAINS, True), (COMPUTES, True), (READS, True), (SPINS, False)])
+def test_sockets_are_looked_at_only_where_no_rank_works(act: Act, is_well: bool) -> None:
+    step = a_step(then(act), then(act), then(WAITS))
+    step.network = 5e9
+    after(step, WORKED_S + 900.0)
+    assert (step.asked == 0) is is_well
 
 
 def test_a_gpu_that_was_never_seen_to_work_is_not_said_to_spin() -> None:

@@ -1,7 +1,7 @@
 """How often ranks are looked at, and what the head is told of them: changes only, bounded, whatever a user does."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from steward.adapters.node.step_walk import RankName, StepLook
@@ -30,6 +30,11 @@ class FakeEyes:
     cost_s: float = 0.001
     spent_s: float = 0.0
     hangs: bool = False
+    traffic: float = 0.0
+    """What others move (bytes a second)."""
+    hangs_at_sockets: bool = False
+    """Whether the look at the sockets of one of the two users hangs."""
+    tells_no_bytes: bool = False
     asked: list[ProcessKey] = field(default_factory=list)
     """The processes whose environment was read."""
 
@@ -60,7 +65,24 @@ class FakeEyes:
         return ()
 
     def network_bytes(self) -> int:
+        return int(self.traffic * self.at)
+
+    def fabric_bytes(self) -> int:
         return 0
+
+    def sockets(self, keys: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[int] | None]:
+        keys = list(keys)
+        self.spent_s += self.cost_s
+        if (key := keys[0]).pid % 2 and self.hangs_at_sockets:
+            raise Retryable(f"sockets of {self.owner(key.pid)}: no answer within 10 s")
+        held = {rank.key: frozenset(rank.sockets) for sim in self.sims for rank in sim.ranks}
+        return {key: held[key] for key in keys}
+
+    def tcp_bytes(self, sockets: Set[int]) -> Mapping[int, int]:
+        if self.tells_no_bytes:
+            raise OSError("no answer")
+        found = {inode: count for sim in self.sims for rank in sim.ranks for inode, count in rank.sockets.items()}
+        return {inode: found[inode] for inode in sockets}
 
     def waits_in(self, pid: int) -> str:
         return "futex_wait_queue"
@@ -164,3 +186,20 @@ def test_of_a_look_that_fails_the_head_hears_that_nothing_is_known() -> None:
 
 def _fails() -> Sequence[StepLook]:
     raise Retryable("steps: no answer within 10 s")
+
+
+def test_ranks_of_one_user_are_told_to_wait_while_the_look_at_anothers_sockets_hangs() -> None:
+    mine, other = ranks(WAITS, count=1), ranks(WAITS, count=1)
+    other.job, other.ranks[0].pid = JobId(8), 1001
+    bench = Bench(mine, other)
+    bench.eyes.traffic, bench.eyes.hangs_at_sockets = 5e6, True
+    bench.looks(600.0)
+    told = {step.job: step.groups[0].doing for step in sight_of(bench.frames[-1], N1, 0.0)}
+    assert told == {7: Doing.WAITS, 8: Doing.UNKNOWN}
+
+
+def test_where_the_kernel_does_not_tell_what_sockets_carry_nobody_is_said_to_wait() -> None:
+    bench = Bench(ranks(WAITS))
+    bench.eyes.traffic, bench.eyes.tells_no_bytes = 5e6, True
+    bench.looks(600.0)
+    assert [group.doing for group in sight_of(bench.frames[-1], N1, 0.0)[0].groups] == [Doing.UNKNOWN]

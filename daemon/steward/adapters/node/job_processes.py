@@ -27,9 +27,19 @@ def jobs_here(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> fro
     return frozenset(job for _, job in processes(users, proc_dir))
 
 
-def network_bytes(proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> int:
-    """Return the bytes of the whole machine over all devices but loopback, with InfiniBand; they only grow."""
-    return _network(proc_dir) + _infiniband(sys_dir)
+def network_bytes(proc_dir: Path = Path("/proc")) -> int:
+    """Return the bytes of the whole machine over all devices of this network namespace; they only grow."""
+    lines = _read(proc_dir / "net" / "dev").decode("ascii", "replace").splitlines()[2:]
+    counters = (line.partition(":")[2].split() for line in lines)
+    return sum(int(words[0]) + int(words[8]) for words in counters if len(words) > 8)
+
+
+def fabric_bytes(sys_dir: Path = Path("/sys")) -> int:
+    """Return the bytes of the whole machine over InfiniBand and EFA, which pass the kernel by; they only grow."""
+    ports = sys_dir / "class/infiniband"
+    words = (_read(file).strip() for file in ports.glob("*/ports/*/counters/port_*_data"))  # words of four bytes
+    efa = (_read(file).strip() for file in ports.glob("*/ports/*/hw_counters/[rt]x_bytes"))
+    return sum(4 * int(word) for word in words if word.isdigit()) + sum(int(one) for one in efa if one.isdigit())
 
 
 def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> list[tuple[int, JobId]]:
@@ -68,25 +78,6 @@ def owner(process: Path) -> int | None:
         return process.stat().st_uid
     except OSError:
         return None
-
-
-def _network(proc_dir: Path) -> int:
-    lines = _read(proc_dir / "net" / "dev").decode("ascii", "replace").splitlines()[2:]
-    total = 0
-    for line in lines:
-        name, _, counters = line.partition(":")
-        words = counters.split()
-        if name.strip() != "lo" and len(words) > 8:
-            total += int(words[0]) + int(words[8])
-    return total
-
-
-def _infiniband(sys_dir: Path) -> int:
-    """Return the bytes that all InfiniBand ports sent and received."""
-    # The counters are in words of four bytes.
-    files = (sys_dir / "class/infiniband").glob("*/ports/*/counters/port_*_data")
-    words = (_read(file).strip() for file in files)
-    return sum(4 * int(word) for word in words if word.isdigit())
 
 
 def _read(path: Path) -> bytes:

@@ -24,7 +24,8 @@ _AGAIN = 4
 _SETTLED_S = 60.0
 """A process that is no slurmstepd at this age never becomes one: slurmd's children do so when they begin."""
 _MAX_ENVIRON = 1 << 20
-_IO = re.compile(rb"^[rw]char: ([0-9]+)$", re.MULTILINE)
+_IO = re.compile(rb"^(?:[rw]char|read_bytes): ([0-9]+)$", re.MULTILINE)
+"""What it read and wrote, and what the kernel read for it: a page of a file that it has in its memory, or of swap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

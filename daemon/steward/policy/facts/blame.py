@@ -33,7 +33,8 @@ def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     if not blamed:
         return frozenset()
-    company, hung = nodes_failing_other_users(mem.uid, draft.now, draft), _hung_lately(mem, draft)
+    company = nodes_failing_other_users(mem.uid, draft.now, draft)
+    hung = _hung_lately(mem, draft) | _odd_lately(mem, draft)
     return frozenset(node for node in blamed if node in company or node in hung or not _is_sound(node, draft))
 
 
@@ -53,6 +54,12 @@ def _is_sound(node: NodeName, draft: Draft) -> bool:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
     return fine and worst_finding(draft.seen.agents.get(node), draft) is None
+
+
+def _odd_lately(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Return the node whose ranks the others waited for a while ago, until the job failed."""
+    is_lately = mem.odd is not None and (mem.odd.until is None or mem.odd.until > draft.now - HUNG_S)
+    return frozenset((mem.odd.node,)) if mem.odd is not None and is_lately else frozenset()
 
 
 LEAST_USERS = 2

@@ -51,6 +51,8 @@ class Still:
     """The nodes of the ranks that differ; empty: none differ."""
     odd: str = ""
     """The ranks that differ, with their nodes; empty: none differ."""
+    may_be_nodes: bool = False
+    """Whether their node may be the cause: nobody has stopped them, and they have not ended."""
     limit_s: float | None = None
     """For how long it may stand still by the job's own rule; None: it has none."""
 
@@ -168,6 +170,7 @@ def _odd(of_doing: Mapping[Doing, Sequence[_Seen]]) -> Still | None:
             ranks=_count(odd) + _count(others),
             suspects=frozenset(one.node for one in odd),
             odd=f"{named} {_WORDS[doing]}",
+            may_be_nodes=doing in (Doing.BLOCKED, Doing.WAITS),
         )
     return None
 

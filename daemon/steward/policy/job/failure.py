@@ -15,6 +15,7 @@ from steward.policy.facts.blame import count_users, nodes_failing_other_users
 from steward.policy.facts.told_to_save import told_to_save
 from steward.policy.job.evidence import Evidence, Reach, evidence
 from steward.policy.job.exclude import is_short_without
+from steward.policy.job.odd_ranks import evidence_of_odd_ranks
 from steward.policy.job.options import Options, options
 from steward.policy.job.reach import CAUSE_S, nodes_of, of_run, of_script, of_step
 
@@ -173,7 +174,7 @@ def failure_of_ask(
         exits = _that_explain_script(exits, ask.status, failed_at)
     if text := _broken_by_slurm(ask, mem):
         found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
-    found = (*known, *found)
+    found = (*known, *found, *evidence_of_odd_ranks(reach, mem, failed_at))
     bad = blamed_nodes(found)
     return _failure(
         kind,
@@ -208,6 +209,8 @@ def failure_without_ask(
     ended_by_script = kind is FailureSource.ENDED and job.state is JobState.FAILED and was_asked(mem)
     reach = of_script(job, mem, failed_at, (), draft) if ended_by_script else of_run(job, mem)
     found = (*known, *_against(reach, mem, failed_at, draft))
+    if kind is not FailureSource.HANG:
+        found = (*found, *evidence_of_odd_ranks(reach, mem, failed_at))
     if ended_by_script or not _failed_at_once(mem, failed_at, draft):
         found = _unanswered_for_run(found, mem)
     status = job.exit_status if kind is FailureSource.ENDED else 0

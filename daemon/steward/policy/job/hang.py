@@ -40,6 +40,7 @@ from steward.policy.facts.suspended import continued_at
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import FailureSource, failure_without_ask, last_retry
+from steward.policy.job.odd_ranks import node_of_odd_ranks, note_odd_ranks, what_if_it_fails, without_odd_ranks
 from steward.policy.job.progress import progress_of
 from steward.policy.job.rulings import requeue_by, wish_requeue
 
@@ -234,7 +235,10 @@ def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
     if mem.hang is not None and not _is_same(mem.hang, mem, found):
         _end_hang(mem, job, draft)
     if found is not None:
-        _follow(job, draft.jobs[job.id].hang or _begin(job, found, draft), found, draft)
+        hang = draft.jobs[job.id].hang or _begin(job, found, draft)
+        is_common = _stopped_together(hang, draft) >= TOO_MANY
+        note_odd_ranks(job, found.still, draft, is_common=is_common)
+        _follow(job, hang, found, draft)
 
 
 def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
@@ -247,10 +251,10 @@ def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
     return min(max(PAUSES * pace_s, rules.hang_least_s), rules.hang_most_s)
 
 
-def hang_line(hang: Standstill, now: float) -> str:
+def hang_line(hang: Standstill, mem: JobMemory, now: float) -> str:
     """Return the sentence about a hang for `steward explain JOB`."""
     what = "its ranks do no work" if hang.step is None else f"it is still at step {hang.step}"
-    then = "it is left running" if hang.is_settled else "its nodes are looked at"
+    then = f"it is left running{what_if_it_fails(mem)}" if hang.is_settled else "its nodes are looked at"
     return f"The job stands still: found {ago(hang.since, now)}, {what}; {then}; {_where_stacks_are(hang)}."
 
 
@@ -296,7 +300,7 @@ def _end_hang(mem: JobMemory, job: Job | None, draft: Draft) -> None:
         return
     if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:
         draft.tell("job.hang_over", f"job {draft.shown_id(mem.id)} goes on", job=mem.id)
-    draft.jobs[mem.id] = replace(mem, hang=None)
+    draft.jobs[mem.id] = without_odd_ranks(replace(mem, hang=None), draft)
 
 
 def _is_heard(job: Job, draft: Draft) -> bool:
@@ -341,7 +345,8 @@ def _signs_of_no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) ->
 def _signs_of_ranks(job: Job, mem: JobMemory, stepping: Sequence[Progress], draft: Draft) -> _HangSigns | None:
     """Return the signs of a hang by what the job's ranks do, if a ruling may follow from them; None if there are none.
 
-    A job that did not write `hang=` is ruled on only if it reports no steps and uses nothing at all.
+    A job that did not write `hang=` is ruled on only if it reports no steps and uses nothing at all, or if one of its
+    nodes may be the cause.
     """
     step = max(stepping, key=lambda one: (one.stepped or 0.0, one.step or 0)).step if stepping else None
     found, hang = still_for_long(job, mem, draft), mem.hang
@@ -349,7 +354,8 @@ def _signs_of_ranks(job: Job, mem: JobMemory, stepping: Sequence[Progress], draf
         # after the decision, the hang lasts until a rank works: an agent that restarted does not know since when
         is_known = hang is not None and hang.is_settled and hang.is_seen and hang.step == step
         return _HangSigns(text="its ranks do no work", step=step) if is_known and not seen_working(job, draft) else None
-    if not mem.mode.hang and (stepping or found.kind is not StillKind.IDLE):
+    is_idle = found.kind is StillKind.IDLE and not stepping
+    if not mem.mode.hang and not is_idle and node_of_odd_ranks(found, job) is None:
         return None
     return _HangSigns(text=f"for {span(draft.now - found.since)} {found.text}", step=step, still=found)
 
@@ -436,7 +442,8 @@ def _decide_on_hang(job: Job, hang: Standstill, found: _HangSigns, draft: Draft)
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:
-        text = f"job {job.shown_id} stands still ({found.text}) and is left running: {left}; {_where_stacks_are(hang)}"
+        text = f"job {job.shown_id} stands still ({found.text}) and is left running: {left}{what_if_it_fails(mem)}; "
+        text += _where_stacks_are(hang)
         draft.tell("job.hang_left", text, level=Level.WARNING, job=job.id)
         return
     why = replace(ruling.why, evidence=(found.text, _where_stacks_are(hang), *ruling.why.evidence)[:10])

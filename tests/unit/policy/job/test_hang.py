@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+
 from steward.model.action import CheckNow, RequeueJob
 from steward.model.agent_action import CollectStacks
+from steward.model.ask import AskKind
 from steward.model.events import Event
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
 from steward.model.job_sight import Doing, LogState, LogWord, SlowRank
-from steward.model.resume import Attempt, Decision
+from steward.model.resume import Attempt, Decision, OddRanks
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault
 from steward.model.why import Why
@@ -339,6 +342,76 @@ def test_without_hang_in_its_words_a_job_is_told_of_and_no_ruling_follows() -> N
     picture = seen(a_job(), Doing.SPINS, Doing.STOPPED)
     assert "left running, as it did not ask for more (hang=1" in event(picture, "job.hang").text
     assert events(picture.wait(600.0)) == []
+
+
+def waits_for_n2(mode: str = "1", *, n1: Doing = Doing.SPINS, n2: Doing = Doing.WAITS) -> Picture:
+    """Its ranks of n1 have waited for those of n2 for longer than usual, and it is known what they did."""
+    picture = seen(a_job(mode), n1, n2, ranks=1, for_s=301.0).then(3.0)
+    return looked_at(picture).then() if picture.memory.jobs[J7].hang is not None else picture
+
+
+def failed(picture: Picture, after_s: float = 10.0) -> Picture:
+    """Its step has ended with a fault of its own making."""
+    return picture.wait(after_s).ask(AskKind.STEP, status=6).then(0.1).checked("n1", "n2").then(3.0)
+
+
+def test_the_nodes_of_a_job_that_waits_for_one_of_them_are_looked_at_and_it_is_left_running() -> None:
+    for mode in ("1", ANY):
+        picture = seen(a_job(mode), Doing.SPINS, Doing.WAITS, ranks=1, for_s=301.0)
+        assert kinds(picture) == ["CollectStacks", "CheckNow"]
+        picture = looked_at(picture.then(3.0))
+        assert kinds(picture) == []
+        assert "if it fails of it, it starts again without n2 (hang=1" in event(picture, "job.hang_left").text
+        assert "if it fails of it, it starts again without n2" in explained(picture.then())
+        assert events(picture.then().wait(900.0)) == []
+
+
+def test_a_fault_that_is_found_then_brings_it_back() -> None:
+    picture = seen(a_job("1"), Doing.SPINS, Doing.BLOCKED, ranks=1, for_s=301.0).then(3.0)
+    (action,) = [a for a in looked_at(picture).failing("n2").actions() if isinstance(a, RequeueJob)]
+    assert action.exclude == names("n2")
+
+
+@pytest.mark.parametrize("n2", [Doing.WAITS, Doing.BLOCKED])
+def test_a_job_that_fails_while_it_waits_for_a_node_runs_again_without_it(n2: Doing) -> None:
+    picture = failed(waits_for_n2(n2=n2))
+    (attempt,) = picture.memory.jobs[J7].attempts
+    assert (attempt.decision, attempt.culprits, attempt.why.rule) == (Decision.REQUEUE, names("n2"), "resume.requeue")
+    assert any("n2: the job stood still for 5 min: rank 1 of step 0 (n2" in text for text in attempt.why.evidence)
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert culprits(picture.memory.jobs[J7], draft) == names("n2")
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        failed(waits_for_n2(n2=Doing.STOPPED)),
+        failed(waits_for_n2(n2=Doing.GONE)),
+        failed(waits_for_n2("1,hang=0")),
+        failed(seen(waits_for_n2(), Doing.WORKS, Doing.WORKS).then(), 150.0),
+    ],
+    ids=["a person stopped it", "it ended", "hang=0", "it had gone on"],
+)
+def test_otherwise_its_failure_is_its_own(picture: Picture) -> None:
+    assert [one.why.rule for one in picture.memory.jobs[J7].attempts] == ["resume.no_evidence"]
+
+
+def test_a_job_that_waits_for_another_node_in_its_next_run_has_no_node_to_blame() -> None:
+    picture = waits_for_n2()
+    mem = picture.memory.jobs[J7]
+    assert mem.odd is not None
+    before = replace(mem.odd, node=n("n1"), restart=-1, until=picture.now - 3600.0)
+    again = failed(waits_for_n2_after(before))
+    assert [one.why.rule for one in again.memory.jobs[J7].attempts] == ["resume.no_evidence"]
+    days_ago = failed(waits_for_n2_after(replace(before, until=picture.now - 90_000.0)))
+    assert [one.culprits for one in days_ago.memory.jobs[J7].attempts] == [names("n2")]
+
+
+def waits_for_n2_after(before: OddRanks) -> Picture:
+    picture = a_job("1")
+    mem = replace(picture.memory.jobs[J7], odd=before)
+    picture = replace(picture, memory=replace(picture.memory, jobs={**picture.memory.jobs, J7: mem}))
+    return looked_at(seen(picture, Doing.SPINS, Doing.WAITS, ranks=1, for_s=301.0).then(3.0)).then()
 
 
 def test_where_nothing_is_resumed_jobs_are_told_of_all_the_same() -> None:
