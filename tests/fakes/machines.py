@@ -303,6 +303,7 @@ class Machines:
                 incarnation=machine.incarnation,
                 connected=True,
                 last_heard=now,
+                joined_at=view.joined_at if view is not None and view.connected else now,
                 findings=machine.findings,
                 reported_at=now,
                 checked_at=machine.checked_at,

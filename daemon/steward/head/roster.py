@@ -83,6 +83,7 @@ class Roster:
                     connected=True,
                     last_heard=now,
                     late=False,
+                    joined_at=now,
                     lost_at=None,
                     lost_why="",
                     leaves=False,
@@ -93,7 +94,7 @@ class Roster:
                 )
                 return None
             self._views[node] = AgentView(
-                node=node, incarnation=incarnation, connected=True, last_heard=now, address=address
+                node=node, incarnation=incarnation, connected=True, last_heard=now, joined_at=now, address=address
             )
             if before is None or before.incarnation is None:
                 return None

@@ -82,6 +82,8 @@ class AgentView:
     connected: bool
     last_heard: float
     late: bool = False
+    joined_at: float | None = None
+    """When its connection, or the last one, began; None: it has not come to this head."""
     lost_at: float | None = None
     lost_why: str = ""
     leaves: bool = False

@@ -123,7 +123,7 @@ class RepairPolicy(Section):
         default=15.0,
         ge=0,
         le=600,
-        description="How long agents may take to connect after a start of the head or a reboot.",
+        description="How long agents may take to connect after a start of the head or a reboot, at most.",
     )
 
     @property

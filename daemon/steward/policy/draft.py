@@ -54,6 +54,8 @@ class Found:
     """Partition -> the priorities of waiting jobs, ahead of which a job that lost its place is put: `put_first`."""
     idle_slots: frozenset[NodeName] | None = None
     """Nodes whose slots had nothing to do at the first call: `move_slots`."""
+    agents_due: float | None = None
+    """By when agents should have come after the head's start: `_agents_due`."""
     standings: dict[NodeName, Any] = field(default_factory=dict)
     """Verdicts on nodes whose agent is not connected: `standing`."""
     work_s: Mapping[int, float] | None = None

@@ -20,6 +20,10 @@ from steward.policy.traits import is_away_on_purpose
 
 DIALS_S = 15.0
 """How long an agent counts as alive after the head refused it: it dials every 5 s, and may have to wait."""
+FEW, SAMPLE = 2, 3
+"""At most so many agents may be missing, and at least so many have come, for the others to show how long it takes."""
+TIMES, LEAST_S = 3.0, 1.0
+"""An agent is missed after this many times the time that the slowest of the others took, and this time at least."""
 
 
 class Standing(Enum):
@@ -166,9 +170,45 @@ def _due_at(node: NodeName, draft: Draft) -> float | None:
     """Return by when the agent should come after the head's start or its node's return; None: it was lost later."""
     view = draft.seen.agents.get(node)
     lost_at, back = view.lost_at if view is not None else None, draft.nodes.of(node).back_at
-    begun = draft.seen.agents_since if lost_at is None else None
-    reasons = [at for at in (begun, back) if at is not None and (lost_at is None or at > lost_at)]
-    return max(reasons) + draft.want.repair.agents_grace_s if reasons else None
+    if back is not None and back > (draft.seen.agents_since if lost_at is None else lost_at):
+        return back + draft.want.repair.agents_grace_s
+    return _agents_due(draft) if lost_at is None else None
+
+
+def _agents_due(draft: Draft) -> float:
+    """Return by when the agents should have come after the head's start.
+
+    That is `agents_grace_s`, or less where nearly all of them have come and so show how long it takes.
+    """
+    latest = _grace_ends(draft)
+    if draft.now >= latest:
+        return latest
+    if draft.found.agents_due is None:
+        took_s = _slowest_s(draft)
+        due = latest if took_s is None else draft.seen.agents_since + max(LEAST_S, TIMES * took_s)
+        draft.found.agents_due = min(due, latest)
+    return draft.found.agents_due
+
+
+def _grace_ends(draft: Draft) -> float:
+    return draft.seen.agents_since + draft.want.repair.agents_grace_s
+
+
+def _slowest_s(draft: Draft) -> float | None:
+    """Return how long the slowest agent took to connect after the head's start; None if that shows nothing yet."""
+    since, nodes = draft.seen.agents_since, draft.seen.nodes
+    missing = [name for name in monitored_but_unheard(draft) if _is_missing(nodes[name], draft)]
+    if len(missing) > FEW:
+        return None
+    took = [view.joined_at - since for view in draft.seen.agents.values() if view.joined_at is not None]
+    return max(took) if len(took) >= SAMPLE else None
+
+
+def _is_missing(node: Node, draft: Draft) -> bool:
+    """Return whether the node's agent has not come since the head's start, and nothing explains that."""
+    view = draft.seen.agents.get(node.name)
+    has_come = view is not None and view.joined_at is not None
+    return not (has_come or is_away_on_purpose(node) or draft.cases.expects_no_agent(node.name))
 
 
 def _verdict_missing(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
@@ -216,12 +256,23 @@ def _second_witness(node: Node, draft: Draft) -> str:
     # a look counts if it came after the agent was last heard
     view = draft.seen.agents.get(node.name)
     look = view.witness if view and is_fresh(view, draft) else None
-    if view and look and look.result is not Witness.ALIVE and not _proves_nothing(view, draft):
+    # an agent that was told to end while no head led could not say so: its slurmd may be off for a while, too
+    may_come = _may_still_come(view, draft)
+    is_bad = look is not None and (look.result is Witness.SILENT if may_come else look.result is not Witness.ALIVE)
+    if view and look and is_bad and not _proves_nothing(view, draft):
         return f"slurmd's port at {node.slurmd}: {look.result.value}"
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
-    return "Slurm: the node does not respond" if slurm_misses(node, view, draft) else ""
+    return "Slurm: the node does not respond" if not may_come and slurm_misses(node, view, draft) else ""
+
+
+def _may_still_come(view: AgentView | None, draft: Draft) -> bool:
+    """Return whether an agent that has not come since the head's start still has its grace."""
+    if view is not None and view.lost_at is not None:
+        return False
+    draft.wake(_grace_ends(draft))
+    return draft.now < _grace_ends(draft)
 
 
 def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
@@ -281,10 +332,12 @@ def _missed_slurmd(view: AgentView) -> bool:
 def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
     """Return the node's machine as the provider lists it; None if it is not listed.
 
-    It is the one that the agent named, or the only one that can be behind a fixed slot.
+    It is the one that the agent named, to this head or to the one before, or the only one that can be behind a fixed
+    slot.
     """
-    if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
-        return draft.seen.instances[view.incarnation.instance]
+    told = (view.incarnation if view is not None else None) or draft.agents.get(node)
+    if told is not None and told.instance in draft.seen.instances:
+        return draft.seen.instances[told.instance]
     slot = draft.slots.repairable.get(node)
     if slot is None or not slot.fixed:
         return None

@@ -14,7 +14,7 @@ from steward.model.instance import InstanceState
 from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import AgentView, Freshness
-from steward.model.witness import Witness
+from steward.model.witness import Witness, WitnessSeen
 from tests.builders.picture import T0, Picture, a_cluster, action_types, changed, n
 
 
@@ -190,6 +190,78 @@ def test_an_agent_known_from_before_the_heads_start_is_missed_after_a_grace() ->
     restarted = known.see(agents=agents, agents_since=known.now).node("n2", responding=False)
     assert kinds(restarted.after(14)) == []
     assert downed(restarted.after(16)) == ["n2"]
+
+
+def after_a_start(came_s: float, *missing: str, of: int = 8) -> Picture:
+    """A head has just started, and all agents but these have come, the slowest after `came_s`."""
+    known = a_cluster(of).then()
+    views = {
+        name: replace(view, joined_at=known.now + came_s)
+        for name, view in known.seen.agents.items()
+        if name not in missing
+    }
+    return known.see(agents=views, agents_since=known.now)
+
+
+def silent_host(picture: Picture, *given: str, result: Witness = Witness.SILENT) -> Picture:
+    seen = WitnessSeen(result=result, at=picture.now)
+    views = {
+        n(name): AgentView(node=n(name), incarnation=None, connected=False, last_heard=0.0, witness=seen)
+        for name in given
+    }
+    return picture.see(agents={**picture.seen.agents, **views})
+
+
+@pytest.mark.parametrize(("came_s", "due_s"), [(0.2, 1.0), (1.0, 3.0), (10.0, 15.0)])
+def test_agents_that_have_come_show_a_head_that_started_how_long_it_takes(came_s: float, due_s: float) -> None:
+    picture = after_a_start(came_s, "n2").after(came_s)
+    until = picture.plan().wake_at
+    assert until == pytest.approx(T0 + due_s)
+    early, due = picture.after(due_s - came_s - 0.1), picture.after(due_s - came_s).then(0.1)
+    assert downed(silent_host(early, "n2")) == []
+    assert downed(silent_host(due, "n2")) == ["n2"]
+
+
+@pytest.mark.parametrize("missing", [("n2", "n3", "n4"), ("n2", "n3", "n4", "n5", "n6", "n7")])
+def test_they_show_nothing_while_many_are_missing(missing: tuple[str, ...]) -> None:
+    picture = after_a_start(0.2, *missing).after(10.0).then(0.1)
+    assert downed(silent_host(picture, *missing)) == []
+    late = picture.after(6.0).then(0.1)
+    assert "node.suspect" in [event.kind for event in late.plan().events] or late.memory.incidents
+
+
+def test_two_of_four_show_nothing_either() -> None:
+    picture = after_a_start(0.2, "n2", "n3", of=4).after(10.0).then(0.1)
+    assert downed(silent_host(picture, "n2", "n3")) == []
+
+
+@pytest.mark.parametrize("result", [Witness.REFUSED, Witness.UNANSWERED])
+def test_a_port_of_a_host_that_answers_counts_only_after_the_grace(result: Witness) -> None:
+    """Whoever restarts slurmd and agent together while no head leads cannot tell anyone."""
+    picture = after_a_start(0.2, "n2").after(5.0).then(0.1)
+    assert downed(silent_host(picture, "n2", result=result)) == []
+    assert downed(silent_host(picture.node("n2", responding=False), "n2", result=result)) == []
+    late = picture.after(11.0)
+    assert downed(silent_host(late, "n2", result=result)) == ["n2"]
+
+
+def test_the_provider_says_to_a_new_head_too_that_the_machine_is_gone() -> None:
+    """Which machine it was is known from the head before."""
+    picture = after_a_start(0.2, "n2").after(2.0).then(0.1)
+    instances = changed(picture.seen.instances, InstanceId("i-n2"), lambda i: replace(i, state=InstanceState.STOPPED))
+    assert downed(silent_host(picture.see(instances=instances), "n2", result=Witness.REFUSED)) == ["n2"]
+
+
+def test_a_node_under_repair_is_not_among_the_missing() -> None:
+    """Two nodes were lost under the head before: nobody waits for them."""
+    lost = a_cluster(10, breaker_min=5).lost("n3", "n4").then().marked("n3").marked("n4").then(100.0)
+    views = {
+        name: replace(view, joined_at=lost.now + 0.2)
+        for name, view in lost.seen.agents.items()
+        if name not in ("n2", "n3", "n4")
+    }
+    picture = lost.see(agents=views, agents_since=lost.now).after(2.0).then(0.1)
+    assert downed(silent_host(picture, "n2")) == ["n2"]
 
 
 def test_a_lost_node_under_an_admins_drain_is_left_alone_and_this_is_said_once() -> None:
