@@ -94,3 +94,19 @@ def test_after_a_retry_in_place_the_scripts_next_step_starts_though_the_dead_nod
     assert story.wait_end(job, 60.0).state == "COMPLETED"
     assert (story.job(job).restarts, len(story.lines("attempts"))) == (0, 6)
     story.wait_case(victim, "closed", since=hurt_at)
+
+
+def test_ranks_wait_for_those_of_a_node_that_was_dead_and_is_back_while_no_head_looked(story: Story) -> None:
+    where = f"echo $SLURMD_NODENAME restart=${{SLURM_RESTART_COUNT:-0}} >>{story.dir}/started-$SLURM_JOB_ID"
+    script = story.script("train.sh", f"srun bash -c '{where}; [ $SLURM_RESTART_COUNT ] || exec sleep 3600'\n")
+    job = story.submit(script, "--auto-resume=1", "-N2", "-n2", "--gres=gpu:8")
+    story.wait("both tasks run", lambda: len(started(story, job, 0)) == 2)
+    other = next(node for node in started(story, job, 0) if node != story.job(job).batch_host)
+    story.hurt(FaultKind.KILL_HEAD)
+    story.hurt(FaultKind.KILL_NODE, other)
+    story.hurt(FaultKind.START_NODE, other)
+    story.hurt(FaultKind.START_HEAD)
+
+    assert story.wait_end(job, 180.0).state == "COMPLETED"
+    assert len(started(story, job, 1)) == 2
+    assert f"{other}: it has booted since the run began there" in story.explain(str(job))

@@ -13,7 +13,7 @@ from steward.model.job import Job, JobState
 from steward.model.ledger import Ending, Run
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.booted import script_boot
+from steward.policy.facts.booted import jobs_on_booted_nodes, script_boot
 from steward.policy.facts.standing_still import jobs_seen_still
 from steward.policy.traits import Trait
 
@@ -34,7 +34,7 @@ def _find_needing_attention(draft: Draft) -> frozenset[JobId]:
     # the jobs at rest are kept from plan to plan while the settings are the same
     known = draft.ground.once(_none_at_rest, (draft.want.resume,))
     found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
-    found |= jobs_seen_still(draft)
+    found |= jobs_seen_still(draft) | jobs_on_booted_nodes(draft)
     for id, mem in draft.jobs.items():
         job, runs = jobs.get(id), ledger.get(id, ())
         host = hosts.get(job.batch_host) if job is not None and job.batch_host is not None else None

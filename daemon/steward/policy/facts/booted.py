@@ -5,10 +5,11 @@ Slurm looks for a batch job that is missing on its node when the node registers,
 with the boot, so the head remembers in which boot a script began.
 """
 
-from steward.model.ids import BootId, NodeName
+from steward.model.ids import BootId, JobId, NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
+from steward.policy.facts.standing_still import works_nowhere_without
 
 BOOTED = "it has booted since the run began there"
 
@@ -23,6 +24,57 @@ def has_lost_script(job: Job, mem: JobMemory, draft: Draft) -> bool:
         return False
     # the first report comes after all that the agent says of its jobs: a script that began in this boot is told by then
     return view.reported_at > 0.0 and slurmd_begun_since(job.started, host, draft) is not None
+
+
+RANKS = "ranks:"
+"""What a decision about ranks that a boot ended is for, before the restart count of their run."""
+
+SETTLED_S = 60.0
+"""How long after a node is back a job's srun has to end by itself, and its agent to see what runs there."""
+
+
+RECENT_S = 600.0
+"""How long after a node is back its jobs are looked at for ranks that its boot ended."""
+
+
+def jobs_on_booted_nodes(draft: Draft) -> frozenset[JobId]:
+    """Return the remembered jobs that Slurm shows on nodes of which another boot was found lately."""
+    since = draft.now - RECENT_S
+    booted = {name for name, mem in draft.nodes.items() if mem.renewed_at is not None and mem.renewed_at >= since}
+    if not booted:
+        return frozenset()
+    jobs = draft.seen.jobs
+    return frozenset(id for id in draft.jobs if id in jobs and not booted.isdisjoint(jobs[id].nodes))
+
+
+def lost_ranks_on(job: Job, mem: JobMemory, draft: Draft) -> NodeName | None:
+    """Return a node that has booted during the job's present run and whose ranks the others wait for; None for none.
+
+    srun never ends if it heard the end of its connection to such a node before slurmctld asked it (22.05 to 26.05:
+    slurmctld says only of a node that it has DOWN that its tasks are gone).
+    """
+    if job.is_completing or job.restarts != mem.restarts or (job.started is None or job.started != mem.started):
+        return None
+    booted = [node for node in sorted(job.nodes) if has_booted_since(job.started, node, draft)]
+    return next((node for node in booted if _has_lost_ranks(node, job, mem, draft)), None)
+
+
+def has_booted_since(started: float | None, node: NodeName, draft: Draft) -> bool:
+    """Return whether another boot of the node than the one before was found since, and its slurmd began since."""
+    renewed_at = draft.nodes.of(node).renewed_at
+    if renewed_at is None or started is None or renewed_at < started:
+        return False
+    # an agent may come long after a boot, and the run may have begun in it
+    return slurmd_begun_since(started, node, draft) is not None
+
+
+def _has_lost_ranks(node: NodeName, job: Job, mem: JobMemory, draft: Draft) -> bool:
+    view, renewed_at = draft.seen.agents.get(node), draft.nodes.of(node).renewed_at or 0.0
+    if view is None or not view.connected or view.reported_at <= 0.0 or draft.now < renewed_at + SETTLED_S:
+        return False
+    answers = [one for one in mem.attempts if one.at >= renewed_at and not one.decided_for.startswith(RANKS)]
+    is_answered = bool(answers) or any(ask.job == job.id for ask in draft.seen.asks)
+    return not is_answered and works_nowhere_without(node, job, draft)
 
 
 def boot_of(node: NodeName, draft: Draft) -> BootId | None:

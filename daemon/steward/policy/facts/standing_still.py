@@ -78,6 +78,12 @@ def seen_working(job: Job, draft: Draft) -> bool:
     return any(one.group.doing in ACTIVE for one in _ranks_of(job, draft))
 
 
+def works_nowhere_without(node: NodeName, job: Job, draft: Draft) -> bool:
+    """Return whether ranks of the job's steps are seen, none of them on this node, and none that may work."""
+    seen = [one for one in _ranks_of(job, draft) if one.step != _BATCH]
+    return bool(seen) and all(one.node != node and one.group.doing not in ACTIVE for one in seen)
+
+
 def stillness(job: Job, draft: Draft) -> Still | None:
     """Return how the job stands still; None while it may work, or while that cannot be told."""
     return _by_ranks(job, draft) or _by_rule(job, draft)

@@ -17,7 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
-from steward.policy.facts.booted import BOOTED, has_lost_script, script_boot
+from steward.policy.facts.booted import BOOTED, RANKS, has_lost_script, lost_ranks_on, script_boot
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.suspended import suspended_s
 from steward.policy.facts.told_to_save import limit_key
@@ -189,7 +189,11 @@ def _follow_running(job: Job, draft: Draft) -> None:
     signal_before_limit(job, draft.jobs[job.id], draft)
     host = job.batch_host if job.is_batch and job.nodes else None
     if host is not None and (why := _why_without_script(job, host, draft)):
-        _requeue_without_script(job, host, why, draft)
+        gone = Evidence(node=host, text=f"{host}: {why}", at=draft.now, blames=host not in job.nodes)
+        _requeue_broken_run(job, FailureSource.NO_SCRIPT, gone, f"script:{job.restarts}", draft)
+    elif node := lost_ranks_on(job, draft.jobs[job.id], draft):
+        gone = Evidence(node=node, text=f"{node}: {BOOTED}", at=draft.now, blames=False)
+        _requeue_broken_run(job, FailureSource.HANG, gone, f"{RANKS}{job.restarts}", draft)
 
 
 def _why_without_script(job: Job, host: NodeName, draft: Draft) -> str:
@@ -256,21 +260,21 @@ def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
-def _requeue_without_script(job: Job, host: NodeName, text: str, draft: Draft) -> None:
-    """Rule on a job that runs on without its script: requeue it, or report that it must be cancelled."""
+def _requeue_broken_run(job: Job, kind: FailureSource, gone: Evidence, decided_for: str, draft: Draft) -> None:
+    """Rule on a job that runs on though a part of it is gone: requeue it, or report that it must be cancelled."""
     mem = draft.jobs[job.id]
-    if prior := mem.attempt_for(f"script:{mem.restarts}"):
+    if prior := mem.attempt_for(decided_for):
         if prior.is_requeue:
             wish_requeue(job, prior.why, draft)
         return
-    gone = Evidence(node=host, text=f"{host}: {text}", at=draft.now, blames=host not in job.nodes)
-    ruling = decide(failure_without_ask(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
+    ruling = decide(failure_without_ask(kind, job, mem, draft.now, draft, known=(gone,)))
     if ruling.decision is Decision.STOP:
-        keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
-        text = f"job {job.shown_id} runs without its script since {host} died; {ruling.why.text}: cancel it"
-        draft.tell("job.budget", text, once=f"script:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
+        keep_ruling(job.id, decided_for, ruling, draft)
+        what = "its script" if kind is FailureSource.NO_SCRIPT else "some of its ranks"
+        text = f"job {job.shown_id} runs without {what} since {gone.node} died; {ruling.why.text}: cancel it"
+        draft.tell("job.budget", text, once=f"{decided_for}:{job.id}", level=Level.WARNING, job=job.id)
     else:
-        requeue_by(job, f"script:{mem.restarts}", ruling, draft)
+        requeue_by(job, decided_for, ruling, draft)
 
 
 def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:

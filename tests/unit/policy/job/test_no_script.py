@@ -9,9 +9,11 @@ from steward.model.ask import AskKind
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId
 from steward.model.job import JobState
+from steward.model.job_sight import Doing
 from steward.model.resume import Decision
 from tests.builders.picture import T0, USER, Picture, a_cluster, names
 from tests.builders.requeued import J
+from tests.builders.sights import a_sight
 
 
 def without_its_script() -> Picture:
@@ -183,3 +185,76 @@ def test_a_step_that_lost_a_node_so_is_run_again_on_the_nodes_evidence() -> None
 def test_a_step_that_failed_by_itself_has_no_such_evidence(picture: Picture) -> None:
     asked = picture.ask(AskKind.STEP, nodes="n[1-3]", status=256).then(0.1).checked("n1", "n2", "n3").then(20.0)
     assert not [text for mem in asked.plan().memory.jobs[J].attempts for text in mem.why.evidence if "booted" in text]
+
+
+# A node of it, other than the batch host, was dead and is back, and its srun does not notice.
+
+
+def waiting(picture: Picture, *doing: Doing, on: str = "n1") -> Picture:
+    """The job's ranks on one node do this, as its agent sees."""
+    return picture.agent(on, sights=(a_sight(picture, on, *(doing or (Doing.WAITS,))),))
+
+
+def lost_ranks(**word: Any) -> Picture:
+    """n2 has booted more than a minute ago, and the ranks on n1 wait."""
+    return waiting(boots(running(**word), "n2").then(70.0))
+
+
+def test_a_job_whose_ranks_wait_for_those_that_a_boot_ended_is_requeued_once_and_no_node_is_blamed() -> None:
+    (requeue,) = requeues(lost_ranks())
+    assert (requeue.why.rule, requeue.exclude) == ("resume.requeue", frozenset())
+    assert "n2: it has booted since the run began there" in requeue.why.evidence
+    assert requeues(lost_ranks().then(0.1)) == []
+    (mem,) = lost_ranks().then(0.1).requeued().then(1.0).plan().memory.jobs.values()
+    assert (mem.resumes, mem.excluded) == (1, frozenset())
+
+
+def test_what_the_waiting_ranks_do_need_not_be_known() -> None:
+    assert len(requeues(waiting(boots(running(), "n2").then(70.0), Doing.UNKNOWN))) == 1
+
+
+def test_such_a_job_that_used_up_its_resumes_is_told_to_people() -> None:
+    plan = lost_ranks().resume(max_resumes=0).plan()
+    assert [a for a in plan.actions if isinstance(a, RequeueJob)] == []
+    text = next(e.text for e in plan.events if e.kind == "job.budget")
+    assert text.startswith("job 7 runs without some of its ranks since n2 died;")
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        boots(running(), "n2").then(70.0),
+        waiting(boots(running(), "n2").then(50.0)),
+        waiting(boots(running(), "n4").then(70.0)),
+        waiting(boots(running(), "n2").then(70.0), Doing.WAITS, Doing.WORKS),
+        waiting(boots(running(), "n2").then(70.0), Doing.BUSY),
+        waiting(lost_ranks(), on="n2"),
+        waiting(boots(running(), "n2").then(70.0).node("n2", slurmd_started=T0 - 20_000)),
+        waiting(running().then(70.0)),
+        waiting(boots(running(), "n2", reported_at=0.0).then(70.0)),
+        lost_ranks().ask(AskKind.STEP, nodes="n[1-3]", status=256),
+        lost_ranks().change_job(restarts=1, started=T0 + 90.0),
+    ],
+    ids=[
+        "no rank is seen",
+        "its srun may still end by itself",
+        "not a node of it",
+        "a rank works",
+        "a rank may work",
+        "ranks are there",
+        "slurmd is older than the run",
+        "no node has booted",
+        "its agent has not told all yet",
+        "its srun has ended and asks",
+        "another run",
+    ],
+)
+def test_a_job_goes_on_whose_ranks_may_not_wait_for_a_booted_node(picture: Picture) -> None:
+    assert requeues(picture) == []
+
+
+def test_a_step_that_runs_again_after_the_boot_goes_on() -> None:
+    asked = boots(running(), "n2").ask(AskKind.STEP, nodes="n[1-3]", status=256)
+    told = asked.then(0.1).checked("n1", "n2", "n3").then(0.1).see(asks=()).then(70.0)
+    assert [one.decision for one in told.memory.jobs[J].attempts] == [Decision.RETRY]
+    assert requeues(waiting(told)) == []
