@@ -1,9 +1,12 @@
 """Whose a drained node is: only a dynamic node that registered itself drained, with no reason at all, is nobody's."""
 
+from dataclasses import replace
+
 import pytest
 
 from steward.adapters.slurm import rules
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase, Reason
 from steward.ports import Stale
 
@@ -49,3 +52,11 @@ def test_a_node_of_slurm_conf_is_never_forgotten(node: Node) -> None:
 def test_a_dynamic_node_is_forgotten_unless_jobs_are_on_it() -> None:
     assert rules.may_forget({N: a_node("DYNAMIC_NORM")}, [N]) == ([N], [])
     assert rules.may_forget({N: a_node("DYNAMIC_NORM", base=NodeBase.MIXED)}, [N]) == ([], [N])
+
+
+def test_an_array_task_is_named_as_squeue_names_it() -> None:
+    task = Job(id=JobId(315), name="x", state=JobState.RUNNING, user_id=7, array_job_id=JobId(313), array_task=1)
+    with pytest.raises(Stale, match=r"^job 313_1 was restarted"):
+        rules.is_the_run(task, 4)
+    with pytest.raises(Stale, match=r"^job 313_1 is pending"):
+        rules.may_requeue(replace(task, state=JobState.PENDING))

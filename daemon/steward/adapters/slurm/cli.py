@@ -193,7 +193,7 @@ class CommandLineSlurm:
         try:
             self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_COMMENT_S)
         except PortError as error:
-            raise Stale(f"job {job.id} has ended, and has no record in an accounting: {error}") from error
+            raise Stale(f"job {job.shown_id} has ended, and has no record in an accounting: {error}") from error
 
     def partitions(self) -> Mapping[str, Partition]:
         return {name: each for name, each in self._all_partitions().items() if not name.startswith(DEEP_PREFIX)}

@@ -54,7 +54,7 @@ def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) 
 def is_the_run(job: Job, restart: int | None) -> None:
     """Raise Stale if the job is not in the run with the restart count `restart` (None: any run)."""
     if restart is not None and job.restarts != restart:
-        raise Stale(f"job {job.id} was restarted meanwhile (restart {job.restarts}, not {restart}): left alone")
+        raise Stale(f"job {job.shown_id} was restarted meanwhile (restart {job.restarts}, not {restart}): left alone")
 
 
 def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = None) -> None:
@@ -65,11 +65,11 @@ def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = 
     its user may have cancelled it.
     """
     if job.is_pending and not any(part.is_left_over for part in parts):
-        raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
+        raise Stale(f"job {job.shown_id} is pending already ({show(job.reason)})")
     if job.state is JobState.CANCELLED or (job.state is JobState.COMPLETED and not job.made_room(told_at)):
-        raise Stale(f"job {job.id} is {job.state.value}: left alone")
+        raise Stale(f"job {job.shown_id} is {job.state.value}: left alone")
     if job.state is JobState.UNKNOWN:
-        raise Retryable(f"job {job.id} still cleans up")
+        raise Retryable(f"job {job.shown_id} still cleans up")
 
 
 def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tuple[Job, NudgeJob]]:
@@ -94,11 +94,11 @@ def may_nudge(job: Job, *, release: bool) -> None:
     Only Slurm's own holds are ours to lift. Raise Retryable while the job is completing.
     """
     if job.is_completing:
-        raise Retryable(f"job {job.id} still cleans up")
+        raise Retryable(f"job {job.shown_id} still cleans up")
     if not job.is_pending:
-        raise Stale(f"job {job.id} is {job.state.value}, not pending")
+        raise Stale(f"job {job.shown_id} is {job.state.value}, not pending")
     if release and job.is_held and not job.is_held_by_slurm:
-        raise Stale(f"job {job.id} is held ({show(job.reason)}): left alone")
+        raise Stale(f"job {job.shown_id} is held ({show(job.reason)}): left alone")
 
 
 def new_comment(job: Job, text: str) -> str:
@@ -109,32 +109,32 @@ def new_comment(job: Job, text: str) -> str:
     if not text.startswith(comment.PREFIX) or text != printable(text, comment.LONGEST) or comment.BETWEEN in text:
         raise Permanent(f"not a comment of ours: {show(text)}")
     if job.is_completing:
-        raise Retryable(f"job {job.id} still cleans up")
+        raise Retryable(f"job {job.shown_id} still cleans up")
     return comment.with_own_part(job.admin_comment, text)
 
 
 def may_signal(job: Job) -> None:
     """Raise Stale unless the job runs."""
     if not job.is_active:
-        raise Stale(f"job {job.id} is {job.state.value}, it does not run")
+        raise Stale(f"job {job.shown_id} is {job.state.value}, it does not run")
 
 
 def may_cancel_replica(job: Job, run: JobId) -> None:
     """Raise Stale if the job is over, Permanent if it is no replica of this run."""
     known = replica_of(job.comment)
     if known is None or known[0] != run:
-        raise Permanent(f"job {job.id} is not a replica of the elastic run {run}: left alone")
+        raise Permanent(f"job {job.shown_id} is not a replica of the elastic run {run}: left alone")
     if not job.is_pending and not job.is_active:
-        raise Stale(f"job {job.id} is {job.state.value}")
+        raise Stale(f"job {job.shown_id} is {job.state.value}")
 
 
 def may_set_nice(job: Job) -> None:
     """Raise Stale if the job is over, or held."""
     # Slurm (22.05) gives a held job a priority for a new nice value, and so starts it.
     if not job.is_pending and not job.is_active:
-        raise Stale(f"job {job.id} is {job.state.value}")
+        raise Stale(f"job {job.shown_id} is {job.state.value}")
     if job.is_pending and not job.priority:
-        raise Stale(f"job {job.id} is held")
+        raise Stale(f"job {job.shown_id} is held")
 
 
 def limit_minutes(job: Job, limit_s: float, longest: int | None) -> int | None:
@@ -197,7 +197,7 @@ def may_drop(gone: Set[str], jobs: Mapping[JobId, Job]) -> None:
     """Raise Stale for a partition that has jobs: Slurm forgets them silently, even running ones."""
     for job in jobs.values():
         if not job.is_over and (left := gone & set(job.partition.split(","))):
-            raise Stale(f"partition {min(left)} still has job {job.id}: it stays")
+            raise Stale(f"partition {min(left)} still has job {job.shown_id}: it stays")
 
 
 def job_argument(job: Job) -> str:
@@ -209,7 +209,7 @@ def job_argument(job: Job) -> str:
     if job.array_job_id is None:
         return str(job.id)
     if job.array_task is None:
-        raise Permanent(f"job {job.id} stands for several pending tasks of an array: not one job")
+        raise Permanent(f"job {job.shown_id} stands for several pending tasks of an array: not one job")
     return f"{job.array_job_id}_{job.array_task}"
 
 

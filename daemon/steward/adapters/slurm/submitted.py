@@ -44,7 +44,9 @@ class SubmittedJobs:
             return _mode_in_file(path, (seen.st_ino, seen.st_mtime_ns))
         except OSError as error:
             self._place = None  # slurmctld may have another folder by now
-            raise Retryable(f"cannot read slurmctld's record of job {job.id}: {error.strerror}: {path}") from error
+            raise Retryable(
+                f"cannot read slurmctld's record of job {job.shown_id}: {error.strerror}: {path}"
+            ) from error
 
     def requeues(self) -> bool:
         """Return whether jobs may be requeued by default (JobRequeue). Raises Retryable."""

@@ -60,14 +60,14 @@ def may_remove_account(name: str, associations: Iterable[Association]) -> None:
 def may_change_while_it_waits(job: Job) -> None:
     """Raise Stale unless the job is pending."""
     if not job.is_pending:
-        raise Stale(f"job {job.id} is {job.state.value}, it does not wait")
+        raise Stale(f"job {job.shown_id} is {job.state.value}, it does not wait")
 
 
 def may_move(job: Job, qos: Collection[str], allowed: Collection[str]) -> None:
     """Raise Stale unless the job waits, Permanent for a QOS that its account may not use (`allowed`)."""
     may_change_while_it_waits(job)
     if not qos:
-        raise Permanent(f"job {job.id} cannot be of no QOS")
+        raise Permanent(f"job {job.shown_id} cannot be of no QOS")
     if wrong := [name for name in map(plain, qos) if name not in allowed]:
         raise Permanent(f"account {show(job.account)} may not use QOS {wrong[0]}")
 
@@ -76,7 +76,7 @@ def may_mark(job: Job, restart: int) -> None:
     """Raise Stale if the job has ended, or is in another run."""
     rules.is_the_run(job, restart)
     if job.is_over or job.is_completing:
-        raise Stale(f"job {job.id} has ended")
+        raise Stale(f"job {job.shown_id} has ended")
 
 
 def may_count_nodes(job: Job, action: SetNodeCount) -> None:
