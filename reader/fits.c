@@ -121,6 +121,7 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 	wish->threads_per_core = job->threads_per_core;
 	wish->core_spec = job->core_spec;
 	wish->contiguous = job->contiguous;
+	wish->bitflags = job->bitflags & SPREAD_JOB;
 	wish->shared = job->shared;
 	wish->req_switch = job->req_switch;
 	wish->wait4switch = job->wait4switch;
@@ -280,39 +281,43 @@ static char *filled(const char *named, const char *others, uint32_t count)
 	return all;
 }
 
-// Under topology/tree Slurm's test says of a job that names fewer nodes than it
-// needs that it never fits, and Slurm starts it (22.05.8; sbatch --test-only
-// says so, too). So it is asked about what is less: about the named nodes
-// alone, and about any nodes; what does not start then does not start at all.
-// If both do, about the named nodes and some of those that Slurm would take.
+// Slurm's test of a job that names nodes looks at these alone, and says of one
+// that needs more that it never fits; Slurm starts it (22.05.8; sbatch
+// --test-only says so, too). So it is asked about what is less: about the named
+// nodes alone, and about any nodes; what never starts then never starts at all.
+// Else about the named nodes and some of those that Slurm would take.
 static struct answer ask_by_parts(const job_desc_msg_t *wish,
 				  slurm_job_info_t *job,
 				  const struct question *about)
 {
 	job_desc_msg_t named = *wish, any = *wish, all = *wish;
 	static char without[3 * LONGEST_LINE];
+	enum state least;
 
 	named.min_nodes = named.max_nodes = count_of(wish->req_nodes);
 	named.min_cpus = named.min_nodes;
 	named.max_cpus = NO_VAL;
 	named.tres_per_job = NULL;
 	struct answer found = ask_whole(named, job, about);
-	if (found.state != NOW)
+	if (found.state == NEVER || found.state == UNKNOWN)
 		return found;
+	least = found.state;
 	any.req_nodes = NULL;
 	for (int tries = 0; tries < TRIES; tries++) {
 		free(found.nodes);
 		found = ask_whole(any, job, about);
-		if (found.state != NOW && !tries)
+		if (!tries && (found.state == NEVER || found.state == UNKNOWN))
 			return found;
-		if (found.state != NOW || !found.nodes ||
+		if (!tries && found.state > least)
+			least = found.state;
+		if (found.state > least || !found.nodes ||
 		    strlen(found.nodes) >= LONGEST_LINE)
 			break;
 		all.req_nodes =
 			filled(wish->req_nodes, found.nodes, wish->min_nodes);
 		struct answer whole = ask_whole(all, job, about);
 		free(all.req_nodes);
-		if (whole.state == NOW) {
+		if (whole.state == least) {
 			free(found.nodes);
 			return whole;
 		}
@@ -333,8 +338,8 @@ static bool names_some_nodes(const job_desc_msg_t *wish)
 	       count_of(wish->req_nodes) < wish->min_nodes;
 }
 
-static struct answer ask_any(job_desc_msg_t wish, slurm_job_info_t *job,
-			     const struct question *about)
+static struct answer ask_named(job_desc_msg_t wish, slurm_job_info_t *job,
+			       const struct question *about)
 {
 	struct answer found = ask_whole(wish, job, about);
 
@@ -343,6 +348,39 @@ static struct answer ask_any(job_desc_msg_t wish, slurm_job_info_t *job,
 		found = ask_by_parts(&wish, job, about);
 	}
 	return found;
+}
+
+// Of `a&[b|c]` one alternative is for all nodes; Slurm's test lets each node
+// have another (22.05.8). So each is asked about by itself, as `a&b` and `a&c`.
+static struct answer ask_any(job_desc_msg_t wish, slurm_job_info_t *job,
+			     const struct question *about)
+{
+	const char *text = wish.features,
+		   *open = text ? strchr(text, '[') : NULL,
+		   *close = open ? strchr(open, ']') : NULL;
+	struct answer best = {.state = UNKNOWN};
+	bool is_known = true;
+
+	if (!close || memchr(open, '&', (size_t) (close - open)))
+		return ask_named(wish, job, about);
+	char *all = strndup(open + 1, (size_t) (close - open - 1)),
+	     *rest = NULL;
+	for (char *one = strtok_r(all, "|", &rest); one && best.state != NOW;
+	     one = strtok_r(NULL, "|", &rest)) {
+		char *alone = NULL;
+		if (asprintf(&alone, "%.*s%s%s", (int) (open - text), text, one,
+			     close + 1) < 0)
+			break;
+		wish.features = alone;
+		struct answer found = ask_any(wish, job, about);
+		is_known &= found.state != UNKNOWN;
+		best = better(found, best);
+		free(alone);
+	}
+	free(all);
+	if (best.state != NOW && !is_known)
+		best.state = UNKNOWN;
+	return best;
 }
 
 // The test says of some jobs that ask for switches that they never fit, most
@@ -365,7 +403,6 @@ static struct answer ask_of_switches(job_desc_msg_t wish, slurm_job_info_t *job,
 	if (found.state == NOW || said == UNKNOWN)
 		return found;
 	loose.req_switch = 0;
-	loose.contiguous = 0;
 	struct answer least = ask_any(loose, job, about);
 	bool is_sure =
 		least.state == NEVER || (least.state == LATER && said == LATER);
@@ -377,9 +414,8 @@ static struct answer ask_of_switches(job_desc_msg_t wish, slurm_job_info_t *job,
 static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
 			 const struct question *about)
 {
-	return wish.req_switch || wish.contiguous
-		       ? ask_of_switches(wish, job, about)
-		       : ask_any(wish, job, about);
+	return wish.req_switch ? ask_of_switches(wish, job, about)
+			       : ask_any(wish, job, about);
 }
 
 // One thing that the job asks for, and the same wish without it.

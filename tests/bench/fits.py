@@ -24,7 +24,7 @@ from rich.console import Console
 
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.fits import FitAsker
-from steward.model.fit import FitState, Question
+from steward.model.fit import Fit, FitState, Question
 from steward.model.ids import JobId, NodeName
 from steward.model.reservation import keep_name
 from steward_bed.bed import Bed, BedSpec
@@ -40,13 +40,15 @@ KINDS = (
     "CPUs=32 RealMemory=16000 Feature=big",
 )
 _CELL = len(KINDS)
-_MOST_CELLS = 12
+_MOST_CELLS = 20
 _LICENSES, _MOST_RUNNING = 3, 4
 _LOOK_S, _HELD_S, _PATIENCE_S = 0.25, 300.0, 20.0
 _PASSES_S = 3.0
 """Slurm looks once a second: what has not started by then, does not."""
 _CONF = """SchedulerParameters=batch_sched_delay=0,bf_interval=2
 MinJobAge=10
+MessageTimeout=60
+TCPTimeout=20
 Licenses={licenses}
 {partitions}"""
 
@@ -89,6 +91,9 @@ class Cell:
     def run(self, *argv: str, check: bool = True) -> str:
         return self.watch.bed.run([*argv], check=check, timeout_s=60).text
 
+    def all_respond(self) -> bool:
+        return "*" not in self.run("sinfo", "--noheader", "--Node", f"--partition={self.name}", "--format=%t")
+
     def state(self, job: int) -> str:
         return self.watch.word(job, "JobState")
 
@@ -123,6 +128,15 @@ def submit(cell: Cell) -> tuple[int, str]:
             return int(told), " ".join(asked)
 
 
+def ask(cell: Cell, question: Question) -> Fit:
+    """The answer while all nodes respond: Slurm's test leaves out those that it misses for a moment."""
+    while True:
+        wait_until("every node responds", cell.all_respond, 120, every_s=0.5)
+        fit = cell.port.fits(question)
+        if cell.all_respond():
+            return fit
+
+
 def one_pair(cell: Cell) -> Pair | None:
     """None: Slurm refuses to exclude the nodes, as from a job that its partition can never hold."""
     job, asked = submit(cell)
@@ -130,7 +144,7 @@ def one_pair(cell: Cell) -> Pair | None:
     kept = keep_name(JobId(job)) if cell.dice.random() < 0.15 else ""
     if kept:
         cell.port.keep_nodes(kept, [NodeName(name) for name in cell.dice.sample(cell.nodes, 2)], _HELD_S)
-    fit = cell.port.fits(Question(job=JobId(job), without=without, reservation=kept))
+    fit = ask(cell, Question(job=JobId(job), without=without, reservation=kept))
     around = f"{len(cell.running)} run, drained {cell.drained or '-'}, without {','.join(sorted(without)) or '-'}"
     around += ", some kept for it" if kept else ""
     if kept:
