@@ -5,8 +5,11 @@ Slurm looks for a batch job that is missing on its node when the node registers,
 with the boot, so the head remembers in which boot a script began.
 """
 
+from collections.abc import Mapping
+
 from steward.model.ids import BootId, JobId, NodeName
 from steward.model.job import Job
+from steward.model.memory import NodeMemory
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.standing_still import works_nowhere_without
@@ -28,23 +31,28 @@ def has_lost_script(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 RANKS = "ranks:"
 """What a decision about ranks that a boot ended is for, before the restart count of their run."""
-
 SETTLED_S = 60.0
 """How long after a node is back a job's srun has to end by itself, and its agent to see what runs there."""
-
-
 RECENT_S = 600.0
 """How long after a node is back its jobs are looked at for ranks that its boot ended."""
 
 
 def jobs_on_booted_nodes(draft: Draft) -> frozenset[JobId]:
     """Return the remembered jobs that Slurm shows on nodes of which another boot was found lately."""
+    before = draft.nodes.unchanged
+    boots = _boots(draft.nodes) if before is None else draft.ground.once(_boots, (before,), before)
     since = draft.now - RECENT_S
-    booted = {name for name, mem in draft.nodes.items() if mem.renewed_at is not None and mem.renewed_at >= since}
-    if not booted:
+    if not boots or boots[0][0] < since:
         return frozenset()
+    booted = {name for at, name in boots if at >= since}
     jobs = draft.seen.jobs
     return frozenset(id for id in draft.jobs if id in jobs and not booted.isdisjoint(jobs[id].nodes))
+
+
+def _boots(nodes: Mapping[NodeName, NodeMemory]) -> list[tuple[float, NodeName]]:
+    """Return when another boot of a node was found, the newest first."""
+    found = ((mem.renewed_at, name) for name, mem in nodes.items() if mem.renewed_at is not None)
+    return sorted(found, reverse=True)
 
 
 def lost_ranks_on(job: Job, mem: JobMemory, draft: Draft) -> NodeName | None:
@@ -55,8 +63,8 @@ def lost_ranks_on(job: Job, mem: JobMemory, draft: Draft) -> NodeName | None:
     """
     if job.is_completing or job.restarts != mem.restarts or (job.started is None or job.started != mem.started):
         return None
-    booted = [node for node in sorted(job.nodes) if has_booted_since(job.started, node, draft)]
-    return next((node for node in booted if _has_lost_ranks(node, job, mem, draft)), None)
+    booted = [node for node in job.nodes if has_booted_since(job.started, node, draft)]
+    return next((node for node in sorted(booted) if _has_lost_ranks(node, job, mem, draft)), None)
 
 
 def has_booted_since(started: float | None, node: NodeName, draft: Draft) -> bool:
