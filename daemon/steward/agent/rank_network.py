@@ -12,6 +12,12 @@ from steward.model.job_sight import Doing
 QUIET_BYTES_PER_S = 100_000.0
 """The bytes up to which a rank, or the network of its node, does nothing."""
 
+FIRST_LOOK_S, LAST_TRY_S = 30.0, 150.0
+"""Between these times without other use the sockets are looked at even if the network is at rest, until they are seen.
+
+So a wait that has begun in peace does not begin anew when others first use the network.
+"""
+
 Carried = Mapping[int, int]
 """TCP sockets by their inodes, each with the bytes that it carried."""
 Sockets = Mapping[ProcessKey, Carried | None]
@@ -19,7 +25,7 @@ Sockets = Mapping[ProcessKey, Carried | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineTraffic:
     """What the whole machine moved between two looks.
 
     `is_busy`: through the kernel, where sockets tell whose it is. `is_unsure`: past it, or on GPUs of processes that
@@ -51,11 +57,12 @@ class RankNetwork:
         """Note that it used something else, or may have."""
         self.idle_since = self.seen = None
 
-    def lacks_first_look(self, at: float, after_s: float) -> bool:
-        """Return whether it has used nothing else for so long, and its sockets were not seen."""
-        return self.idle_since is not None and self.seen is None and at - self.idle_since >= after_s
+    def lacks_first_look(self, at: float) -> bool:
+        """Return whether it has used nothing else for a while, and its sockets were not seen; not for ever."""
+        idle_s = 0.0 if self.idle_since is None else at - self.idle_since
+        return self.seen is None and FIRST_LOOK_S <= idle_s < LAST_TRY_S
 
-    def note(self, alive: Iterable[ProcessKey], machine: Machine) -> Doing:
+    def note(self, alive: Iterable[ProcessKey], machine: MachineTraffic) -> Doing:
         """Take a look by which the rank's processes used nothing else; return what it does by its network."""
         self.idle_since = machine.at if self.idle_since is None else self.idle_since
         now, before, seconds = _together(alive, machine.sockets), self.seen, machine.at - self.at

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from steward.adapters.node.step_walk import RankName, StepLook, StepProcess
 from steward.adapters.proc import ProcessKey
-from steward.agent.rank_network import QUIET_BYTES_PER_S, Machine, RankNetwork, Sockets, is_busy
+from steward.agent.rank_network import QUIET_BYTES_PER_S, MachineTraffic, RankNetwork, Sockets, is_busy
 from steward.model.ids import NodeName
 from steward.model.job_sight import ACTIVE, STILL, Doing, RankGroup, SlowRank, StepSight
 from steward.model.probe import Gpu
@@ -181,7 +181,7 @@ class JobSight:
         return not nodes or self._node in nodes
 
     def _note_step(
-        self, step: _Step, belongs: Mapping[ProcessKey, _RankKey], gpus: "_GpuSense", machine: Machine
+        self, step: _Step, belongs: Mapping[ProcessKey, _RankKey], gpus: "_GpuSense", machine: MachineTraffic
     ) -> None:
         at = machine.at
         of_rank: defaultdict[_RankKey, list[StepProcess]] = defaultdict(list)
@@ -317,7 +317,7 @@ _TOLD_BY_STATE = (("T", Doing.STOPPED), ("D", Doing.BLOCKED), ("R", Doing.UNKNOW
 """What a process does that uses no CPU, by the state in which two looks found it."""
 
 
-def _doing(rank: _Rank, now: Sequence[StepProcess], gpu: Doing | None, machine: Machine) -> Doing:
+def _doing(rank: _Rank, now: Sequence[StepProcess], gpu: Doing | None, machine: MachineTraffic) -> Doing:
     """Return what a rank did since the last look. Its `pid` is set to the process to look at.
 
     `gpu` is what its GPUs do; None: it has none.
@@ -370,16 +370,16 @@ def _busiest(processes: Iterable[StepProcess]) -> ProcessKey:
     return max(processes, key=lambda one: (one.cpu_s, -one.key.pid)).key
 
 
-def _machine(look: NodeLook, last: NodeLook | None, *, sockets: Sockets, is_unsure: bool = False) -> Machine:
+def _machine(look: NodeLook, last: NodeLook | None, *, sockets: Sockets, is_unsure: bool = False) -> MachineTraffic:
     before = look if last is None else last
     network, fabric = (
         is_busy((was, before.at), (now, look.at))
         for was, now in ((before.network_bytes, look.network_bytes), (before.fabric_bytes, look.fabric_bytes))
     )
-    return Machine(at=look.at, is_busy=network, is_unsure=is_unsure or fabric, sockets=sockets)
+    return MachineTraffic(at=look.at, is_busy=network, is_unsure=is_unsure or fabric, sockets=sockets)
 
 
-def _in_doubt(look: StepLook, step: _Step, machine: Machine) -> Iterator[ProcessKey]:
+def _in_doubt(look: StepLook, step: _Step, machine: MachineTraffic) -> Iterator[ProcessKey]:
     """Yield the processes of ranks of which only their sockets tell whether they wait; none if another rank works."""
     if machine.is_unsure or any(
         rank.network.idle_since is None and rank.doing not in STILL for rank in step.ranks.values()
@@ -389,7 +389,7 @@ def _in_doubt(look: StepLook, step: _Step, machine: Machine) -> Iterator[Process
     is_asked = False
     for rank in step.ranks.values():
         is_idle = rank.has_worked and rank.network.idle_since is not None
-        if is_idle and (machine.is_busy or rank.network.lacks_first_look(machine.at, TELL_S)):
+        if is_idle and (machine.is_busy or rank.network.lacks_first_look(machine.at)):
             is_asked = True
         else:
             of_other |= rank.last.keys()

@@ -187,6 +187,13 @@ def test_ranks_of_which_it_cannot_be_told_what_they_carry_are_not_said_to_wait(o
     assert doings(after(step, WORKED_S + 900.0)) == {Doing.UNKNOWN: 2}
 
 
+def test_sockets_that_cannot_be_seen_are_not_looked_for_for_ever_while_the_network_is_at_rest() -> None:
+    step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)
+    step.hides_sockets = True
+    assert doings(after(step, WORKED_S + 900.0)) == {Doing.WAITS: 2}
+    assert 0 < step.asked <= 20
+
+
 def test_bursts_of_others_do_not_begin_a_wait_anew() -> None:
     """The machine is quiet when the ranks begin to wait, and busy for a minute now and then."""
     step = a_step(then(WAITS, before=COMPUTES), then(WAITS, before=COMPUTES), has_gpu=False)

@@ -52,7 +52,7 @@ class Still:
     odd: str = ""
     """The ranks that differ, with their nodes; empty: none differ."""
     may_be_nodes: bool = False
-    """Whether their node may be the cause: nobody has stopped them, and they have not ended."""
+    """Whether their node may be the cause: they were not stopped by a signal, and have not ended."""
     limit_s: float | None = None
     """For how long it may stand still by the job's own rule; None: it has none."""
 

@@ -350,13 +350,12 @@ def _signs_of_ranks(job: Job, mem: JobMemory, stepping: Sequence[Progress], draf
     """
     step = max(stepping, key=lambda one: (one.stepped or 0.0, one.step or 0)).step if stepping else None
     found, hang = still_for_long(job, mem, draft), mem.hang
-    if found is None:
+    is_idle = found is not None and found.kind is StillKind.IDLE and not stepping
+    is_named = found is not None and node_of_odd_ranks(found, job) is not None
+    if found is None or not (mem.mode.hang or is_idle or is_named):
         # after the decision, the hang lasts until a rank works: an agent that restarted does not know since when
         is_known = hang is not None and hang.is_settled and hang.is_seen and hang.step == step
         return _HangSigns(text="its ranks do no work", step=step) if is_known and not seen_working(job, draft) else None
-    is_idle = found.kind is StillKind.IDLE and not stepping
-    if not mem.mode.hang and not is_idle and node_of_odd_ranks(found, job) is None:
-        return None
     return _HangSigns(text=f"for {span(draft.now - found.since)} {found.text}", step=step, still=found)
 
 

@@ -366,6 +366,12 @@ def test_the_nodes_of_a_job_that_waits_for_one_of_them_are_looked_at_and_it_is_l
         assert events(picture.then().wait(900.0)) == []
 
 
+def test_a_job_that_waits_goes_on_only_when_a_rank_works() -> None:
+    picture = waits_for_n2()
+    assert events(seen(picture, Doing.SPINS, Doing.SPINS, ranks=1, for_s=400.0)) == []
+    assert events(seen(picture, Doing.SPINS, Doing.WORKS, ranks=1)) == ["job.hang_over"]
+
+
 def test_a_fault_that_is_found_then_brings_it_back() -> None:
     picture = seen(a_job("1"), Doing.SPINS, Doing.BLOCKED, ranks=1, for_s=301.0).then(3.0)
     (action,) = [a for a in looked_at(picture).failing("n2").actions() if isinstance(a, RequeueJob)]

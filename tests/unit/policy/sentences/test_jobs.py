@@ -1052,6 +1052,16 @@ STILL: list[Row] = [
         lambda: hang.stuck("1").then(3.0).then(),
     ),
     ("its nodes are looked at", lambda: hang.stuck("1").then(1), lambda: hang.answered(hang.stuck("1").then(3)).then()),
+    (
+        "if it fails of it, it starts again without n2 (hang=1 would not wait for that)",
+        lambda: hang.waits_for_n2(),
+        lambda: hang.waits_for_n2(n2=Doing.GONE),
+    ),
+    (
+        "n2: the job stood still for 5 min: rank 1 of step 0 (n2, process 4001): using neither CPU nor GPU",
+        lambda: hang.failed(hang.waits_for_n2()),
+        lambda: hang.failed(hang.waits_for_n2("1,hang=0")),
+    ),
     ("job 7 stands still (", lambda: hang.answered(hang.stuck("1").then(3.0)), lambda: hang.stuck("1").then(3.0)),
     ("what its tasks did: bundles/7-0-100 in the head's state_dir", lambda: hang.stuck().then(1), lambda: hang.a_job()),
     ("job 7 goes on", lambda: hang.stepping(hang.stuck().then(1), 101), lambda: hang.stuck().then(1)),
