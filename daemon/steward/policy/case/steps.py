@@ -155,7 +155,9 @@ def wish_for(scene: CaseScene) -> None:
             _mark_again(scene, "slurmctld restarted and lost Steward's mark")
         return
     if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
-        _mark_again(scene, "the node lost Steward's mark when its power changed or it registered")
+        _mark_again(
+            scene, "the node lost the repair's mark when its power changed, it registered or slurmctld restarted"
+        )
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))
     wish = _WISHES.get(scene.case.step)
