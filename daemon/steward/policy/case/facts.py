@@ -127,15 +127,14 @@ def is_unmarked(scene: CaseScene) -> bool:
 
 
 def is_unsigned(scene: CaseScene) -> bool:
-    """Return whether Slurm has lost our mark: the node's power changed, or slurmctld began with an older state."""
+    """Return whether Slurm has lost our drain because the node's power changed."""
     # powering a node down clears its drain, powering it up clears the reason, and a node that was only DOWN takes jobs
     # as soon as it is up
     node = scene.node
-    is_powered_off = not node.is_powered and not node.is_drain
-    return node.is_unsigned or _lost_reason(scene) or _bears_older_mark(scene) or is_powered_off
+    return node.is_unsigned or _lost_reason(scene) or (not node.is_powered and not node.is_drain)
 
 
-def _bears_older_mark(scene: CaseScene) -> bool:
+def bears_older_mark(scene: CaseScene) -> bool:
     """Return whether the node that bore the case's mark bears another one of ours."""
     # a group's update, or the repair before, had it out shortly before: what slurmctld had on disk when it died
     mark = scene.node.mark
