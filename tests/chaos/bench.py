@@ -280,7 +280,7 @@ class Bench:
         return ClockOfWorld(self.world, self.ahead_s)
 
     def _parts(self, store: StorePort) -> Parts:
-        agents = AgentsOfWorld(world=self.world, trouble=self.trouble)
+        agents = AgentsOfWorld(world=self.world, trouble=self.trouble, ahead_s=self.ahead_s)
         slurm = SlurmOfWorld(world=self.world, trouble=self.trouble, wait=self.advance)
         observer = Observer(
             slurm=slurm,

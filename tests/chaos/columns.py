@@ -12,6 +12,10 @@ KILLS = 3
 STOPS, STOPPED_S = 2, 60.0
 TAKES_OVER_S = 4.5
 """The lease, and a follower's next look at it."""
+HANDOVER_S = 0.5
+CLOCKS_APART_S = 30.0
+BLIND_S = 6.0
+"""How long a leader that cannot read Slurm leads on."""
 
 
 def _nothing(bench: Bench, node: str) -> None:
@@ -148,6 +152,35 @@ COLUMNS = (
     Column(name="munge down on the head", begin=_munge(True), end=_munge(False)),
 )
 
+
+def _lead_passes(after_s: float) -> Callable[[Bench, str], None]:
+    """To the other head, whose clock is 30 s ahead or behind; without the database it waits for that."""
+
+    def begin(bench: Bench, node: str) -> None:
+        bench.trouble.bite()
+        bench.take_over(after_s, ahead_s=CLOCKS_APART_S - bench.ahead_s)
+
+    return begin
+
+
+def _blind(bench: Bench, node: str) -> None:
+    """It gives its lead to the other head, which is not cut off."""
+    before, bench.trouble.command = bench.trouble.command, Command.FAILS
+    bench.run(BLIND_S)
+    bench.trouble.command = before
+    _lead_passes(HANDOVER_S)(bench, node)
+
+
+def _database(is_there: bool) -> Callable[[Bench, str], None]:
+    """A server that both heads use: without it no head reads or writes, and the leader's lease runs out."""
+
+    def change(bench: Bench, node: str) -> None:
+        bench.has_database = is_there
+        bench.trouble.bites += not is_there
+
+    return change
+
+
 TWO_HEADS = (
     *(_stop_column(point) for point in Point),
     Column(
@@ -156,5 +189,16 @@ TWO_HEADS = (
         is_kill=True,
         lasts_s=0.0,
     ),
+    Column(
+        name="stewardd gone, the other head's clock is 30 s off",
+        begin=_lead_passes(TAKES_OVER_S),
+        is_kill=True,
+        lasts_s=0.0,
+    ),
+    Column(
+        name="handover, the other head's clock is 30 s off", begin=_lead_passes(HANDOVER_S), is_kill=True, lasts_s=0.0
+    ),
+    Column(name="stewardd cut off from slurmctld only, another head leads", begin=_blind, lasts_s=0.0),
+    Column(name="the heads' database away", begin=_database(False), end=_database(True)),
 )
 """The faults of a head that has a second one beside it."""

@@ -1,8 +1,9 @@
 """The head's other ports on the simulated cluster: agents, provider, witness, the site's commands, the store."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar, cast
 
 from steward.model.action import AnswerAsk, BackUpNode, LaunchInstance, RebootInstance, TerminateInstance
 from steward.model.agent_action import Action, AgentAction, AgentsAction
@@ -19,24 +20,48 @@ from tests.chaos.slurm_port import KEY, WHY
 from tests.chaos.trouble import Point, Trouble
 from tests.fakes.derive import derived
 from tests.fakes.world import World
+from tests.fakes.world_cluster import START
+
+T = TypeVar("T")
+
+
+_FIRST_TIME = START - 1e6
+"""A larger number is a time."""
+
+
+def stamped(found: T, ahead_s: float) -> T:
+    """What agents told, with the times of a head whose clock is so much ahead: its hub stamps what it hears."""
+    if not ahead_s or isinstance(found, Enum | str):
+        return found
+    if isinstance(found, float):
+        return cast(T, found + ahead_s) if found > _FIRST_TIME else found
+    if isinstance(found, tuple):
+        return cast(T, tuple(stamped(each, ahead_s) for each in found))
+    if is_dataclass(found) and not isinstance(found, type):
+        return replace(found, **{each.name: stamped(getattr(found, each.name), ahead_s) for each in fields(found)})
+    return found
 
 
 @dataclass(slots=True, kw_only=True)
 class AgentsOfWorld(AgentPort):
+    """`ahead_s`: by how much the clock of the head's host is ahead."""
+
     world: World
     trouble: Trouble
+    ahead_s: float = 0.0
 
     def views(self) -> Mapping[NodeName, AgentView]:
-        return self.world.agents()
+        found = self.world.agents()
+        return {node: stamped(view, self.ahead_s) for node, view in found.items()} if self.ahead_s else found
 
     def asks(self) -> tuple[Ask, ...]:
-        return self.world.asks_heard()
+        return stamped(self.world.asks_heard(), self.ahead_s)
 
     def opted_in(self) -> tuple[OptedIn, ...]:
-        return tuple(self.world.opted.values())
+        return stamped(tuple(self.world.opted.values()), self.ahead_s)
 
     def since(self) -> float:
-        return self.world.agents_since
+        return self.world.agents_since + self.ahead_s
 
     def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
         about = self.world.asks.get(ask)

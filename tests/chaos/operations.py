@@ -9,9 +9,8 @@ from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from tests.chaos import blows
 from tests.chaos.bench import Bench
-from tests.chaos.columns import COLUMNS, TAKES_OVER_S, TWO_HEADS
+from tests.chaos.columns import COLUMNS, TWO_HEADS
 from tests.chaos.flows import N7
-from tests.chaos.trouble import Command
 from tests.chaos.watch import MAINTENANCE
 from tests.property.law import Law
 
@@ -20,10 +19,6 @@ NODES = [NodeName(f"n{i}") for i in (1, 2, 3, 4, 6)]
 MANY = ResumeMode.parse("any:20,max=20,age=0,backoff=0,hang=10")
 BACK_S = 20.0
 """For a head that was away to come back and look."""
-CLOCKS_APART_S = 30.0
-HANDOVER_S = 0.5
-BLIND_S = 6.0
-"""How long a leader that cannot read Slurm leads on."""
 PAUSES_S = (0.0, 0.3, 1.0, 3.0, 8.0, 20.0)
 
 
@@ -111,36 +106,9 @@ KINDS: dict[str, Callable[[Bench, NodeName], None]] = {
 }
 
 
-def _database_away(bench: Bench, node: NodeName) -> None:
-    """A server that both heads use: no head reads or writes, and the leader's lease runs out."""
-    bench.has_database = False
-    bench.trouble.bite()
-
-
-def _database_back(bench: Bench, node: NodeName) -> None:
-    bench.has_database = True
-
-
-def _lead_passes(bench: Bench, after_s: float) -> None:
-    """To the other head, whose clock is 30 s ahead or behind; without the database it waits for that."""
-    bench.take_over(after_s, ahead_s=CLOCKS_APART_S - bench.ahead_s)
-
-
-def _blind(bench: Bench, node: NodeName) -> None:
-    """The head that leads is cut off from slurmctld; it gives its lead to the other one, which is not."""
-    before, bench.trouble.command = bench.trouble.command, Command.FAILS
-    bench.run(BLIND_S)
-    bench.trouble.command = before
-    _lead_passes(bench, HANDOVER_S)
-
-
 OF_TWO_HEADS: dict[str, Callable[[Bench, NodeName], None]] = {
     **{column.name: column.begin for column in TWO_HEADS},
-    "leader gone, the other head's clock is 30 s off": lambda bench, node: _lead_passes(bench, TAKES_OVER_S),
-    "handover": lambda bench, node: _lead_passes(bench, HANDOVER_S),
-    "leader cut off from slurmctld": _blind,
-    "database away": _database_away,
-    "end of: database away": _database_back,
+    **{f"end of: {column.name}": column.end for column in TWO_HEADS if column.lasts_s},
 }
 """What happens where two heads share a database."""
 OF_ONE_HEAD = frozenset({"store damaged"})
@@ -162,9 +130,8 @@ def happen(bench: Bench, one: Operation) -> None:
 def calm(bench: Bench) -> None:
     """All faults end; people see to what waits for them. A node that froze stays so until a head has looked: a freeze
     that is over by then has left no trace, and what it did to a job looks like the job's own failure."""
-    for column in COLUMNS:
+    for column in (*COLUMNS, *TWO_HEADS):
         column.end(bench, NODES[0])
-    _database_back(bench, NODES[0])
     bench.trouble.kills = 0
     bench.run(BACK_S)
     assert bench.is_up, "nothing keeps the head from starting"

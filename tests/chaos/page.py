@@ -51,8 +51,8 @@ TAIL = """
 
 ## What a cell does not show
 
-- Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py`, `test_two_heads.py` and
-  `test_docker_chaos.py`.
+- Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py`, `test_two_heads.py`,
+  `test_docker_two_heads.py` and `test_docker_chaos.py`.
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property`.
 - That Slurm itself starts a job that it put back an hour later if the clock was set back by an hour meanwhile. Steward
   makes jobs that opted in eligible at once; it leaves the others to Slurm.
@@ -64,9 +64,10 @@ _HEADS = "\n## With two heads\n"
 _AFTER = "\n## Where a fault"
 _OF_HEADS = """\
 The same steps, with a second head on a shared database; made by `make chaos HEADS=2`. The other head leads when the
-lease has run out; the first one acts on nothing when it is woken. *Another end* counts in each of these cells. Random
-stories (`make chaos HEADS=2 N=1000`) have all faults of the matrix and these, handovers, a leader that is cut off from
-slurmctld only, a database that is away, and clocks of the two heads that are 30 s apart.
+lease has run out; the first one acts on nothing when it is woken. *Another end* counts in each of these cells but those
+of a leader that is cut off from slurmctld, and of a database that is away for 25 s. A network that is cut between the
+heads alone touches nothing here: who leads is told by the database (`tests/e2e/test_docker_two_heads.py`). Random
+stories (`make chaos HEADS=2 N=1000`) have all faults of the matrix and these.
 """
 
 

@@ -41,8 +41,9 @@ class BedSpec:
     """The bed to bring up. Nodes are n1..nN in the default partition, spares s1..sM in the partition `spare`.
 
     `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
-    `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only. `slurm_conf`:
-    lines that slurm.conf has besides its own. `gpus`: so many pretended NVIDIA GPUs on every node, with faults on
+    `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only. `heads`: 2 for
+    two controllers, a head on each, and a database that these share; the docker backend only. `slurm_conf`: lines that
+    slurm.conf has besides its own. `gpus`: so many pretended NVIDIA GPUs on every node, with faults on
     command. `accounting`: slurmdbd holds accounts, QOS and limits, and Slurm enforces them; QOS preempt. `hardware`:
     what slurm.conf says each node has, such as `CPUs=48 RealMemory=196608 Gres=gpu:l4:4` (empty: little; several kinds
     with `;` between them: n1, n2 ... take turns). `silent`: so many more nodes far1..farN that are only in slurm.conf:
@@ -63,6 +64,7 @@ class BedSpec:
     groups: bool = False
     gpus: int = 0
     accounting: bool = False
+    heads: int = 1
     hardware: str = ""
     silent: int = 0
     slurm_conf: str = ""

@@ -67,7 +67,7 @@ class DockerBed:
         own["PATH"] = f"{layout.commands}:{os.environ.get('PATH', os.defpath)}"
         if plan.spec.steward:
             own["STEWARD_CONFIG"] = str(layout.steward_toml)
-            own["STEWARD_URL"] = f"http://{plan.hosts['head']}:{HTTP_PORT}"
+            own["STEWARD_URL"] = f"http://{plan.hosts[self._head]}:{HTTP_PORT}"
         return own
 
     def up(self, say: Say) -> None:
@@ -75,7 +75,8 @@ class DockerBed:
             with engine() as client:
                 plan = prepare(client, self._layout, self._given, say)
                 say(f"Slurm {plan.slurm} in {self._layout.root}")
-                start_head(client, self._layout, plan)
+                for name in (*plan.others[::-1], "head"):
+                    start_machine(client, self._layout, plan, name)
             if plan.spec.accounting:
                 accounting.let_in(self, _USERS)
             if slurm_versions.parse(f"slurm {plan.slurm}").wants_all_files:
@@ -113,7 +114,7 @@ class DockerBed:
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True, user: str = "") -> Completed:
         who = ["--user", user, "--env", f"USER={user}", "--env", "HOME=/"] if user else []
-        enter = ["docker", "exec", "--workdir", str(self.shared), *who, self._layout.head]
+        enter = ["docker", "exec", "--workdir", str(self.shared), *who, self._layout.machine(self._head)]
         # The client's end does not end what it started over there: a time limit of its own does.
         limited = ["timeout", "--signal=KILL", f"{timeout_s:g}", *argv]
         done = run([*enter, *limited], timeout_s=timeout_s + _GRACE_S, check=False)
@@ -139,6 +140,16 @@ class DockerBed:
     @property
     def _plan(self) -> FilesPlan:
         return load_plan(self._layout)
+
+    @property
+    def _head(self) -> str:
+        """The first controller whose machine runs: there commands are given."""
+        heads = self._plan.heads
+        if len(heads) == 1:
+            return heads[0]
+        with engine() as client:
+            found = {str(each.name) for each in client.containers.list(filters={"name": self._layout.cluster})}
+        return next((name for name in heads if self._layout.machine(name) in found), heads[0])
 
     @property
     def _names(self) -> tuple[NodeName, ...]:
@@ -225,7 +236,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
         subnet=make_network(client, layout.cluster),
         slurm=slurm_of(client, image),
         cgroup1=client.info()["CgroupVersion"] == "1",
-        accounting=True,
+        accounting=spec.heads == 1,
         mounts=(f"{layout.root}:{MOUNT}", f"{layout.shared}:{layout.shared}"),
     )
     layout.root.mkdir(parents=True, exist_ok=True)
@@ -239,18 +250,19 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     return plan
 
 
-def start_head(client: docker.DockerClient, layout: DockerLayout, plan: FilesPlan) -> None:
-    """The controller's machine; it may speak to the engine, because there Steward makes the nodes."""
+def start_machine(client: docker.DockerClient, layout: DockerLayout, plan: FilesPlan, name: str) -> None:
+    """A machine that is no node. A controller's may speak to the engine, because there Steward makes the nodes."""
+    role = "head" if name in plan.heads else "database"
     socket = engine_url().removeprefix("unix://")
     machine = ContainerSpec(
-        name=layout.head,
-        hostname="head",
+        name=layout.machine(name),
+        hostname=name,
         image=plan.image,
         network=plan.network,
-        address=plan.hosts["head"],
+        address=plan.hosts[name],
         hosts=plan.hosts,
-        environment=plan.environment("head"),
-        mounts=(*plan.mounts, f"{socket}:{ENGINE_SOCKET}"),
+        environment=plan.environment(role),
+        mounts=(*plan.mounts, *([f"{socket}:{ENGINE_SOCKET}"] if role == "head" else [])),
         labels={BED: plan.cluster},
     )
     create(client, machine).start()

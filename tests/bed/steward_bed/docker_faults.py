@@ -288,16 +288,17 @@ def slow_down(container: Container, mbps: float) -> None:
     """Limit the node's sending to `mbps`, until its machine is switched off or its cable is pulled."""
     if container.status != "running":
         raise BedError(f"{container.name} is {container.status}: only a machine that runs has a link to slow down")
-    _control(container, _SLOW, f"{mbps * 1000:.0f}kbit")
+    in_network(container, _SLOW, f"{mbps * 1000:.0f}kbit")
 
 
 def mend_link(container: Container) -> None:
     """As fast as before. A link that is not slow stays as it is, and a machine that is off has none."""
     if container.status == "running":
-        _control(container, _MEND)
+        in_network(container, _MEND)
 
 
-def _control(container: Container, script: str, *words: str) -> None:
+def in_network(container: Container, script: str, *words: str) -> None:
+    """Run a script that may change the machine's network. Raises BedError."""
     with engine() as client:
         try:
             client.containers.run(
@@ -311,5 +312,5 @@ def _control(container: Container, script: str, *words: str) -> None:
             )
         except ContainerError as error:
             said = error.stderr.decode("utf-8", "replace") if isinstance(error.stderr, bytes) else str(error.stderr)
-            remedy = "the engine's kernel needs sch_netem or sch_tbf, and the engine must grant NET_ADMIN"
-            raise BedError(f"{container.name}: tc: {said.strip()}; {remedy}") from error
+            remedy = "a slow link needs sch_netem or sch_tbf in the kernel; the engine must grant NET_ADMIN"
+            raise BedError(f"{container.name}: {said.strip()}; {remedy}") from error

@@ -7,7 +7,7 @@ head runs this module once, with the plan in its environment.
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -28,6 +28,11 @@ READY = "ready"
 _WRITTEN = "written"
 """Below the mount: what the head writes for Slurm."""
 _HEAD_HOST = 2
+SECOND, DATABASE = "head2", "db"
+"""The machines that a bed with two heads has beside the first one's."""
+_DATABASE_URL = f"mysql+pymysql://steward:bed@{DATABASE}/steward?charset=utf8mb4"
+_STATE = MOUNT / "state"
+"""What two slurmctlds share."""
 _FIRST_NODE_HOST = 11
 _CGROUP1 = Path("/run/cgroup1")
 
@@ -54,7 +59,17 @@ class FilesPlan:
         """Name -> address of every machine; a node keeps its address when its instance changes."""
         names = enumerate(self.spec.machine_names, _FIRST_NODE_HOST)
         nodes = {str(name): str(self.subnet[number]) for number, name in names}
-        return {"head": str(self.subnet[_HEAD_HOST]), **nodes}
+        others = {name: str(self.subnet[number]) for number, name in enumerate(self.others, _HEAD_HOST + 1)}
+        return {"head": str(self.subnet[_HEAD_HOST]), **others, **nodes}
+
+    @property
+    def others(self) -> Sequence[str]:
+        """The machines beside the first controller's that are no nodes."""
+        return (SECOND, DATABASE) if self.spec.heads > 1 else ()
+
+    @property
+    def heads(self) -> Sequence[str]:
+        return ("head", SECOND)[: self.spec.heads]
 
     @property
     def host_words(self) -> tuple[str, ...]:
@@ -110,7 +125,7 @@ def _slurm_conf(plan: FilesPlan) -> str:
     options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // CPUS // 4}"
     lines = [
         *_controller(plan),
-        *(_node(plan, name, address) for name, address in plan.hosts.items() if name != "head"),
+        *(_node(plan, name, plan.hosts[name]) for name in plan.spec.machine_names),
         f"PartitionName=main Nodes={','.join(plan.spec.node_names)} Default=YES {options}",
         *([f"PartitionName=spare Nodes={spares} Default=NO {options}"] if spares else []),
         *silent_nodes(plan.spec),
@@ -121,16 +136,23 @@ def _slurm_conf(plan: FilesPlan) -> str:
 def _controller(plan: FilesPlan) -> list[str]:
     return [
         *_CONTROLLER,
-        f"SlurmctldHost=head({plan.hosts['head']})",
+        *(f"SlurmctldHost={name}({plan.hosts[name]})" for name in plan.heads),
+        *_state(plan),
         plan.spec.slurm_conf,
         *(_CONTAIN if plan.spec.contain else _FREE),
         *_accounting(plan),
     ]
 
 
+def _state(plan: FilesPlan) -> Iterable[str]:
+    if plan.spec.heads == 1:
+        return ["StateSaveLocation=/var/lib/slurm/slurmctld"]
+    return [f"StateSaveLocation={_STATE}", f"SlurmctldTimeout={_BACKUP_S}"]
+
+
 def _accounting(plan: FilesPlan) -> Iterable[str]:
     if not plan.accounting:
-        return ["AccountingStorageTRES=gres/gpu", "JobAcctGatherType=jobacct_gather/none"]
+        return ["JobAcctGatherType=jobacct_gather/none"]
     gather = "JobAcctGatherType=jobacct_gather/linux"
     if not plan.spec.accounting:
         return _ACCOUNTING
@@ -163,10 +185,11 @@ def _steward_toml(plan: FilesPlan) -> str:
             "listen": f"0.0.0.0:{AGENT_PORT}",
             "http": f"0.0.0.0:{HTTP_PORT}",
             "users_http": f"0.0.0.0:{USERS_PORT}",
+            **({"database": _DATABASE_URL} if plan.spec.heads > 1 else {}),
         },
         "api": {"allow_plain_http": True},  # the bed's bridge has nobody else on it
         "agent": {
-            "head": f"head:{AGENT_PORT}",
+            "head": [f"{name}:{AGENT_PORT}" for name in plan.heads],
             "instance_id_file": "/etc/steward/instance-id",
             "board_serial_file": "/etc/steward/own/board-serial",
             "site_checks_dir": "/etc/steward/own/checks.d",
@@ -218,13 +241,14 @@ def plan_from_environment(environ: Mapping[str, str]) -> FilesPlan:
     )
 
 
-# Scheduling and time-outs are Slurm's own defaults, so that figures mean something.
+_BACKUP_S = 10
+"""After how long the second slurmctld takes control; Slurm's own default is 120 s."""
+# Scheduling and other time-outs are Slurm's own defaults, so that figures mean something.
 _CONTROLLER = (
     "ClusterName=steward",
     "SlurmUser=slurm",
     "AuthType=auth/munge",
     "CredType=cred/munge",
-    "StateSaveLocation=/var/lib/slurm/slurmctld",
     "SlurmdSpoolDir=/var/lib/slurm/slurmd",
     f"SlurmctldLogFile={MOUNT}/log/slurmctld.log",
     f"SlurmdLogFile={MOUNT}/log/slurmd-%n.log",

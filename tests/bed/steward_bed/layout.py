@@ -145,7 +145,11 @@ class DockerLayout(BedPaths):
     @property
     def head(self) -> str:
         """The name of the controller's container."""
-        return f"{self.cluster}-head"
+        return self.machine("head")
+
+    def machine(self, name: str) -> str:
+        """The name of the container of a machine that is no node."""
+        return f"{self.cluster}-{name}"
 
     @property
     def commands(self) -> Path:

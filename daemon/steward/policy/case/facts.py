@@ -134,6 +134,13 @@ def is_unsigned(scene: CaseScene) -> bool:
     return node.is_unsigned or _lost_reason(scene) or (not node.is_powered and not node.is_drain)
 
 
+def bears_older_mark(scene: CaseScene) -> bool:
+    """Return whether the node that bore the case's mark bears another one of ours."""
+    # a group's update, or the repair before, had it out shortly before: what slurmctld had on disk when it died
+    mark = scene.node.mark
+    return mark is not None and mark.id != scene.case.id and marked_since(scene.case) is not None
+
+
 def _lost_reason(scene: CaseScene) -> bool:
     """Return whether the node that bore our mark is still drained, and has no reason any more."""
     # Slurm clears the reason of a node that registers after it was given up at ResumeTimeout (22.05); a person can take

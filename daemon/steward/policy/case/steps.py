@@ -11,7 +11,15 @@ from steward.model.ids import InstanceId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
-from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
+from steward.policy.case.facts import (
+    MARKED,
+    bears_older_mark,
+    is_forgotten,
+    is_lost,
+    is_unmarked,
+    is_unsigned,
+    own_fatal,
+)
 from steward.policy.case.incidents import note_scouted
 from steward.policy.case.marks import note_mark
 from steward.policy.case.scene import CaseScene, old_instance, stale_instances, try_key, waits_for_jobs
@@ -154,7 +162,9 @@ def wish_for(scene: CaseScene) -> None:
         elif is_forgotten(scene):
             _mark_again(scene, "slurmctld restarted and lost Steward's mark")
         return
-    if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
+    if scene.case.step in _ON_THE_WAY and bears_older_mark(scene):
+        _mark_again(scene, "slurmctld restarted and shows an older mark of Steward's")
+    elif scene.case.step in _ON_THE_WAY and is_unsigned(scene):
         _mark_again(scene, "the node lost Steward's mark when its power changed or it registered")
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))

@@ -81,7 +81,7 @@ def _has_lost_ranks(node: NodeName, job: Job, mem: JobMemory, draft: Draft) -> b
     if view is None or not view.connected or view.reported_at <= 0.0 or draft.now < renewed_at + SETTLED_S:
         return False
     answers = [one for one in mem.attempts if one.at >= renewed_at and not one.decided_for.startswith(RANKS)]
-    is_answered = bool(answers) or any(ask.job == job.id for ask in draft.seen.asks)
+    is_answered = bool(answers) or job.id in draft.overview.asks
     return not is_answered and works_nowhere_without(node, job, draft)
 
 

@@ -53,6 +53,19 @@ def test_a_controller_that_began_anew_since_gets_the_mark_again() -> None:
     assert case_of(picture.then()).is_open
 
 
+@pytest.mark.parametrize("step", ["launch", "return"])
+def test_a_controller_that_comes_back_with_the_mark_of_an_update_gets_that_of_the_repair_again(step: str) -> None:
+    """The node was made anew for its group and died at once; the backup slurmctld began with the state of before that.
+    With that mark nobody would give it back."""
+    picture = a_cluster().lost("n2").then().marked("n2").then(1).then()
+    case = replace(case_of(picture), step=CaseStep(step), marked=picture.now)
+    picture = replace(picture, memory=replace(picture.memory, cases={case.id: case}))
+    assert signs(picture) == []
+    older = picture.drained("n2", "steward:update:renew:b5038d3cd113")
+    assert [str(action.mark) for action in signs(older)] == [f"steward:agent:replace:{case.id}"]
+    assert case_of(older.then()).is_open
+
+
 def test_a_person_who_gives_the_node_back_is_believed_once_it_is_known_that_no_controller_began() -> None:
     picture = in_service(waiting()).then(2)
     picture = read(picture, began=0.0)

@@ -272,6 +272,11 @@ CASES: list[Row] = [
         lambda: forgotten.read(forgotten.in_service(forgotten.waiting()).then(2), began=0.0),
     ),
     (
+        "n2: slurmctld restarted and shows an older mark of Steward's",
+        lambda: repair.launching().drained("n2", "steward:update:renew:b5038d3cd113"),
+        lambda: repair.launching(),
+    ),
+    (
         "n2: the node lost Steward's mark when its power changed",
         lambda: unsigned(),
         lambda: repair.launching(),
