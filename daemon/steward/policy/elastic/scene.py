@@ -94,12 +94,10 @@ class RunScene:
 
     def is_lost(self, name: NodeName) -> bool:
         """Return whether the node is lost: no job can use it."""
-        # a node that does not respond to Slurm counts only without its agent: any user can fill its slurmd's port
         node, view = self.draft.seen.nodes.get(name), self.draft.seen.agents.get(name)
         if node is None or node.is_down:
             return True
-        is_heard = view is not None and view.is_heard
-        return standing(node, self.draft).standing in _GONE or (not is_heard and slurm_misses(node, view, self.draft))
+        return standing(node, self.draft).standing in _GONE or slurm_misses(node, view, self.draft)
 
     def is_sound(self, name: NodeName) -> bool:
         """Return whether the node is in service, not lost, and without an open repair."""

@@ -279,7 +279,7 @@ def slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
     """Return whether Slurm says that the node is not there."""
     if node.is_down and (not node.responding or (node.reason and node.reason.tells_absence)):
         return True
-    if node.responding:
+    if node.responding or (view is not None and view.is_heard):  # any user can fill its slurmd's port
         return False
     if view is None:  # the slurmd of an agent that was told to end may be off, too
         return not has_left(node.name, draft)

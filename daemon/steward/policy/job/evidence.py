@@ -12,7 +12,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, EVIDENCE_BEFORE_S
 from steward.policy.facts.booted import BOOTED, slurmd_begun_since
 from steward.policy.facts.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
-from steward.policy.facts.verdict import Standing, is_awaited, mode_of, slurm_misses, standing
+from steward.policy.facts.verdict import Standing, is_awaited, mode_of, standing
 from steward.policy.job.exclude import told_again_until
 
 START_SLACK_S = 60.0
@@ -192,12 +192,13 @@ def _findings(node: NodeName, draft: Draft) -> list[Evidence]:
 
 
 def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
-    """Return the evidence that Slurm shows the node as DOWN, or misses it although its services are not restarted."""
+    """Return the evidence that Slurm shows the node as DOWN.
+
+    That slurmd does not respond is none by itself: any user can fill its port. Beside a silent agent the node is lost.
+    """
     known = draft.seen.nodes.get(node)
     if known is not None and known.is_down:
         return [Evidence(node=node, text=f"{node}: Slurm has it DOWN", at=failed_at)]
-    if known is not None and slurm_misses(known, draft.seen.agents.get(node), draft):
-        return [Evidence(node=node, text=f"{node}: does not respond to Slurm", at=failed_at)]
     return []
 
 

@@ -118,6 +118,12 @@ def test_a_failure_while_both_services_of_a_node_are_restarted_is_its_own() -> N
     assert action_types(silent.agent("n2", fell_silent=True).after(10).plan()) == [DownNode]
 
 
+def test_a_slurmd_that_does_not_respond_beside_an_agent_that_is_heard_is_no_fault_of_the_node() -> None:
+    """Any user can fill its port: the job of another would lose its run."""
+    full = asked().node("n2", responding=False).then(0.1).checked("n1", "n2", "n3")
+    assert answers(full) == [(Answer.STOP, frozenset())]
+
+
 def test_a_dead_node_is_out_before_the_step_is_tried_again() -> None:
     picture = asked().lost("n2")
     assert answers(picture) == []

@@ -516,11 +516,6 @@ EVIDENCE: list[Row] = [
         lambda: asked().node("n5", base=NodeBase.DOWN),
     ),
     (
-        "n2: does not respond to Slurm",
-        lambda: asked().node("n2", responding=False),
-        lambda: asked().node("n5", responding=False),
-    ),
-    (
         "n2: Slurm took it out of the running job: Slurm has it DOWN",
         lambda: taken_out(base=NodeBase.DOWN),
         lambda: taken_out(),
