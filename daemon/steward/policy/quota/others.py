@@ -61,7 +61,7 @@ def _top_accounts(turn: Turn, picture: Accounting, draft: Draft) -> Mapping[str,
     found = {}
     for account in picture.accounts.keys() - above - turn.teams.keys():
         line = tuple(picture.line_of(account))
-        if picture.of_account(account) is not None and not closing & set(line):
+        if picture.of_account(account) is not None and closing.isdisjoint(line):
             found[account] = [name for name in line if name not in above][-1]
     return found
 
