@@ -414,8 +414,16 @@ static struct answer ask_of_switches(job_desc_msg_t wish, slurm_job_info_t *job,
 static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
 			 const struct question *about)
 {
-	return wish.req_switch ? ask_of_switches(wish, job, about)
-			       : ask_any(wish, job, about);
+	struct answer found = wish.req_switch
+				      ? ask_of_switches(wish, job, about)
+				      : ask_any(wish, job, about);
+
+	// Between excluded nodes Slurm may never start a job of contiguous
+	// nodes of which its test says that it starts (22.05.8).
+	if (found.state == NOW && wish.contiguous && wish.min_nodes > 1 &&
+	    is_set(wish.exc_nodes))
+		found.state = UNKNOWN;
+	return found;
 }
 
 // One thing that the job asks for, and the same wish without it.
