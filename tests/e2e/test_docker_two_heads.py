@@ -154,15 +154,19 @@ def test_the_first_controllers_machine_dies_with_a_repair_an_update_and_a_held_j
     assert len(there.cases(broken, since=began)) == 1
     assert {name for name, made in there.instances().items() if made != new[name]} == {broken}
 
+    _all_ends_well(there, calm, held, before)
+    heads.switch_on("head")
+    heads.await_ready()
+
+
+def _all_ends_well(there: Capacity, calm: int, held: int, before: dict[str, str]) -> None:
+    """The job that an update waits for, the update, and the job that was held."""
     (there.dir / "go").touch()
     assert there.wait_end(calm).state == "COMPLETED"
     there.wait("the update is done", lambda: there.group()["SoftwareUpdateStatus"] == "Succeeded", 90.0)
     assert renewed(there, before) == set(before)
     there.bed.run(["scontrol", "release", str(held)])
     assert there.wait_end(held, 60.0).state == "COMPLETED"
-
-    heads.switch_on("head")
-    heads.await_ready()
 
 
 def test_a_network_that_is_cut_between_the_heads_alone_changes_nothing(capacity: Capacity, heads: Heads) -> None:
