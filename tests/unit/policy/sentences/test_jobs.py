@@ -53,6 +53,7 @@ from tests.unit.policy.job import test_own_turn as own_turn
 from tests.unit.policy.job import test_parts as parts
 from tests.unit.policy.job import test_requeued as requeued
 from tests.unit.policy.job import test_siblings as siblings
+from tests.unit.policy.job.test_no_script import lost_ranks
 from tests.unit.policy.job.test_unbegun import put_back_twice
 from tests.unit.policy.job.test_unbegun import waiting as never_ran
 
@@ -564,6 +565,11 @@ EVIDENCE: list[Row] = [
         "job 7 runs without its script since n2 died; it has had all its resumes: cancel it",
         lambda: a_run("1,max=0", batch_host=n("n2")).change_job(nodes=names("n1", "n3")),
         lambda: a_run(batch_host=n("n2")).change_job(nodes=names("n1", "n3")),
+    ),
+    (
+        "job 7 runs without some of its ranks since n2 died; it has had all its resumes: cancel it",
+        lambda: lost_ranks().resume(max_resumes=0),
+        lambda: lost_ranks(),
     ),
     (
         "n2: Slurm could not start the job there",
