@@ -80,7 +80,8 @@ static const char *_fault_in(int file)
 	text[len] = '\0';
 	if (text[strspn(text, " \t\r\n")] != '{')
 		return "it is no JSON object";
-	return strstr(text, "\"enabled\"") ? NULL : "it lacks \"enabled\": true";
+	return strstr(text, "\"enabled\"") ? NULL
+					   : "it lacks \"enabled\": true";
 }
 
 void rules_file_show(void)
