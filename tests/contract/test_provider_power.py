@@ -169,7 +169,7 @@ def test_a_node_comes_up_and_is_running_then_goes_down_and_is_gone(site: Site, t
     assert provider.instances()[made.id].state is InstanceState.RUNNING
     provider.terminate(made.id)
     assert provider.instances()[made.id].state is InstanceState.GONE
-    with pytest.raises(Retryable, match="still powering down"):
+    with pytest.raises(Retryable, match=r"^not yet: .* is still powering down"):
         provider.launch(SLOT, "t2")
     site.wait_power(Power.OFF)
     assert Patient(provider).launch(SLOT, "t2").id != made.id

@@ -43,6 +43,10 @@ class Deposed(PortError):
 
 STALE, REFUSED, RETRY, ERROR, NOT_TRIED = "stale", "refused", "retry", "error", "not tried"
 
+CAPACITY, NOT_YET = "capacity", "not yet"
+"""The first words of a provider's error that is no refusal of the request: there is no machine of this kind now, and
+what was there before has not quite gone."""
+
 
 def recorded(word: str, error: str) -> str:
     """Return the error with its word in front; empty for no error."""
@@ -57,6 +61,11 @@ def text_of_error(error: str) -> str:
 def is_refusal(error: str) -> bool:
     """Return whether Slurm refused and would refuse again; after any other error a new try may succeed."""
     return was_refused(error) or error.startswith(f"{STALE}: ")
+
+
+def will_pass(error: str) -> bool:
+    """Return whether a provider's error is about what passes by itself, and no refusal of the request."""
+    return error.startswith((CAPACITY, f"{NOT_YET}: "))
 
 
 def was_refused(error: str) -> bool:

@@ -17,6 +17,7 @@ from steward.adapters.slurm.power import Power, PowerSwitch, power_of
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.node import Node
+from steward.model.port_error import NOT_YET
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.ports import Permanent, PortError, Retryable, Stale
 
@@ -168,11 +169,13 @@ class PowerProvider:
     def _must_be_free(self, name: NodeName, known: PowerCycle | None, node: Node | None) -> None:
         power = power_of(node)
         if known is not None and known.leaving and (power is not Power.OFF or self._is_unsettled(known)):
-            raise Retryable(f"{name} is still powering down; a power-up now could be lost")
+            raise Retryable(f"{NOT_YET}: {name} is still powering down; a power-up now could be lost")
         known = known if known is not None and not known.ended else None
         match power:
             case Power.GOING:
-                raise Retryable(f"{name} is still powering down (SuspendTimeout); a power-up now would be lost")
+                raise Retryable(
+                    f"{NOT_YET}: {name} is still powering down (SuspendTimeout); a power-up now would be lost"
+                )
             case Power.ON | Power.COMING | Power.ASKED:
                 there = known.id if known is not None else _unasked_id(name)
                 raise Retryable(f"{name}: instance {there} still has this name; terminate it first")

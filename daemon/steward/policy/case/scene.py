@@ -8,6 +8,7 @@ from steward.model.ids import InstanceId, Key
 from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView
+from steward.model.port_error import CAPACITY, will_pass
 from steward.policy.case.spares import free_spare, loan_of, needs_spare, why_no_spare
 from steward.policy.case.table import deadline
 from steward.policy.draft import Draft
@@ -176,9 +177,8 @@ def note_shortage(case: Case, draft: Draft) -> Case:
 
 def _refused(case: Case, error: str, draft: Draft) -> Case:
     rules = draft.want.repair
-    for_want_of_capacity = error.startswith("capacity")
-    steps = rules.capacity_backoff_s if for_want_of_capacity else (rules.retry_s,)
+    steps = rules.capacity_backoff_s if error.startswith(CAPACITY) else (rules.retry_s,)
     wait = steps[min(case.tries, len(steps) - 1)]
     draft.tell("case.refused", f"{case.node}: {error}; again in {wait:.0f} s", node=case.node, case=case.id)
-    refusals = case.refusals + (0 if for_want_of_capacity else 1)
+    refusals = case.refusals + (0 if will_pass(error) else 1)
     return replace(case, tries=case.tries + 1, refusals=refusals, next_try=draft.now + wait)

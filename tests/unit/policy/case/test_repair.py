@@ -155,6 +155,14 @@ def test_a_provider_that_keeps_refusing_leaves_the_case_to_a_person() -> None:
     assert case_of(picture).step is CaseStep.HELD
 
 
+def test_a_machine_that_is_still_going_is_waited_for_and_that_is_no_refusal() -> None:
+    picture = launching().repair(max_launches=2)
+    for _ in range(9):
+        picture = refused(picture, "not yet: n2 is still powering down").then(5.1)
+    assert case_of(picture).step is CaseStep.LAUNCH
+    assert isinstance(picture.actions()[0], LaunchInstance)
+
+
 def test_a_launch_that_left_no_trace_is_asked_for_again_with_the_same_token() -> None:
     picture = launching()
     first, later = picture.actions()[0], picture.then(61).actions()[0]
