@@ -5,8 +5,8 @@ A few nodes are killed in quiet, then as many as asked for while an ordinary use
 user that were lost and the nodes that were taken out without a fault, of which there must be none; and what the head,
 its store and the agents hold, which must stay within what docs/security.md says.
 
-On a test bed the head, all nodes and the hostile user share one machine's processors. So beside each fault a step of
-plain Slurm is timed, in a job without Steward: a recovery may become twice as many times slower as that step does.
+On a test bed the head, all nodes and the hostile user share one machine's processors. Beside each fault a step of plain
+Slurm is timed, too, in a job without Steward on the node whose slurmd the user attacks: for comparison, no excuse.
 """
 
 import argparse
@@ -117,8 +117,7 @@ def is_unharmed(found: Found) -> bool:
         found.taken_out or found.missed or found.silent or found.errors or set(found.jobs.values()) != {"RUNNING 0"}
     )
     is_measured = bool(found.quiet_s and found.beside_s and found.held)
-    is_soon = is_measured and _slower(found) <= 2.0 * max(1.0, _steps_slower(found))
-    return is_soon and not harmed and all(one.is_within for one in found.held)
+    return is_measured and not harmed and all(one.is_within for one in found.held) and _slower(found) <= 2.0
 
 
 def _slower(found: Found) -> float:

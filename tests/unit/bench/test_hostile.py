@@ -49,12 +49,10 @@ def test_any_harm_fails_the_bench_and_so_does_what_was_not_measured(harm: dict[s
     assert not is_unharmed(found(**{"held": [HELD], **harm}))
 
 
-@pytest.mark.parametrize(("steps", "is_good"), [([0.1], False), ([0.3], True), ([0.01], False)], ids=str)
-def test_a_recovery_may_be_as_many_times_slower_as_a_step_of_plain_slurm_beside_it(
-    steps: list[float], is_good: bool
-) -> None:
-    slow = found(HELD, beside_s=[20.0], quiet_step_s=[0.1], beside_step_s=steps)
-    assert is_unharmed(slow) is is_good
+def test_what_plain_slurm_does_beside_the_user_is_told_and_excuses_nothing() -> None:
+    slow = found(HELD, beside_s=[20.0], quiet_step_s=[0.1], beside_step_s=[5.0])
+    assert "a step of plain Slurm: 50.00 times" in summary(slow)
+    assert not is_unharmed(slow)
 
 
 def test_the_page_promises_what_the_bench_holds() -> None:
