@@ -5,13 +5,13 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from steward.adapters.codec import number_field, text_field
+from steward.adapters.together import run_together
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import facts_of
 from steward.adapters.wire.messages import answer_of
 from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, mend_of, stacks_of
 from steward.agent.desk import JobDesk
 from steward.agent.link import HeadLink
-from steward.agent.tasks import run_together
 from steward.model.agent_action import CollectStacks, LetGo, MendNode
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts

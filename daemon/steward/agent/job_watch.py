@@ -13,11 +13,11 @@ from typing import Protocol
 
 from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
 from steward.adapters.offload import PerUser, Threads
+from steward.adapters.together import run_together
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
-from steward.agent.tasks import run_together
 from steward.model.ask import OptedIn
 from steward.model.fair import fair_share
 from steward.model.ids import JobId, NodeName

@@ -8,11 +8,11 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from steward.adapters.together import run_together
 from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed, why_unsendable
 from steward.adapters.wire.handshake import Terms, seconds_to_next_beat
 from steward.adapters.wire.head_messages import HeadFollows
 from steward.agent.head_order import STEADY_S, HeadOrder
-from steward.agent.tasks import run_together
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from steward.adapters.offload import Threads
+from steward.adapters.together import run_together
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import report_frame
 from steward.agent.catalogue import SiteChecks
-from steward.agent.tasks import run_together
 from steward.agent.track import Track, loop_now
 from steward.checks.check import Check
 from steward.model.health import Finding, Outcome

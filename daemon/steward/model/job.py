@@ -50,6 +50,10 @@ class JobState(Enum):
     UNKNOWN = "UNKNOWN"
 
 
+ENDED = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
+"""The states of a job that has ended; it may still be cleaned up. Else Slurm's `EndTime` is that of its limit."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One job. Times are Unix seconds, None where Slurm has none; `exit_status` is a raw wait status."""
@@ -195,8 +199,7 @@ class Job:
     @property
     def is_over(self) -> bool:
         """Return whether the job has ended and is cleaned up."""
-        alive = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN)
-        return self.state not in alive and not self.is_completing
+        return self.state in ENDED and not self.is_completing
 
     def made_room(self, told_at: float | None) -> bool:
         """Return whether the job, which exited with 0, did so after it was told to make room, and so is not done.

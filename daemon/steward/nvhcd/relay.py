@@ -6,12 +6,12 @@ The kernel names the user of a connection, which gRPC does not tell its server.
 import asyncio
 import socket
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 
 from steward.adapters.entrance import Allowance, Entrance
 from steward.adapters.socket_owner import peer_of
+from steward.adapters.together import run_together
 from steward.model.fair import fair_share
 
 MAX_CONNECTIONS = 64
@@ -69,24 +69,11 @@ class UserRelay:
                 await asyncio.sleep(wait_s)
                 inner_reader, inner_writer = await asyncio.open_unix_connection(self._inner, limit=_PIECE)
                 try:
-                    await _first_of(_pump(reader, inner_writer), _pump(inner_reader, writer))
+                    await run_together(_pump(reader, inner_writer), _pump(inner_reader, writer))
                 finally:
                     inner_writer.close()
             finally:
                 writer.close()
-
-
-async def _first_of(*pumps: Coroutine[None, None, None]) -> None:
-    """Return when one of them has ended; the others are ended then. Raises what that one raises."""
-    tasks = [asyncio.ensure_future(each) for each in pumps]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
-    finally:
-        for each in tasks:
-            each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

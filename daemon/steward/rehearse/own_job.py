@@ -7,19 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.process import Failed, run
+from steward.model.job import ENDED
 
 _WAIT_S = 60.0
-ENDED = {
-    "COMPLETED",
-    "FAILED",
-    "TIMEOUT",
-    "CANCELLED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "BOOT_FAIL",
-    "DEADLINE",
-    "PREEMPTED",
-}
+_ENDED = {state.value for state in ENDED}
 NONE_KNOWN = "GONE"
 
 
@@ -33,6 +24,10 @@ class JobLook:
 
     state: str = NONE_KNOWN
     fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in _ENDED
 
     @property
     def restarts(self) -> int:

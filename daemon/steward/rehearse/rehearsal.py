@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from steward.rehearse.own_job import ENDED, NONE_KNOWN, JobLook, OwnJob
+from steward.rehearse.own_job import NONE_KNOWN, JobLook, OwnJob
 from steward.rehearse.saves import FolderWatch, SaveSeen, torn
 from steward.rehearse.signs import Signs, StepPlace
 
@@ -127,7 +127,7 @@ class Rehearsal:
                 seen.began, seen.nodes = now, look.nodes
                 self.say(f"runs{' again' if restarts else ''} on {look.nodes}")
                 return seen
-            if look.state in ENDED and look.restarts >= restarts:
+            if look.has_ended and look.restarts >= restarts:
                 self._read_output(seen)
                 seen.ending, seen.ended = RunEnding.BY_ITSELF, look
                 return seen
@@ -159,7 +159,7 @@ class Rehearsal:
             self._ask_slurm()
             self.see(run)
             # what it wrote before its end counts
-            if self.looked.state in ENDED or self.looked.restarts > len(self.runs) - 1:
+            if self.looked.has_ended or self.looked.restarts > len(self.runs) - 1:
                 run.ending, run.ended = RunEnding.BY_ITSELF, self.looked
                 return
             if is_enough():

@@ -16,6 +16,7 @@ from steward.adapters.files import SharedText, StateFile
 from steward.adapters.process import Failed, run
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.port_error import CAPACITY
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
 from steward.ports import Permanent, Retryable
 
@@ -103,7 +104,7 @@ class StaticProvider:
             known = next((loan for loan in state.loans if loan.token == token), None)
             other = next((loan for loan in state.loans if loan.node == slot.node and loan.token != token), None)
             if known is None and other is not None:
-                raise Retryable(f"capacity: {slot.node} already serves in place of {other.instead_of}")
+                raise Retryable(f"{CAPACITY}: {slot.node} already serves in place of {other.instead_of}")
             loan = known or Loan(node=slot.node, instead_of=slot.instead_of, token=token, since=time.time())
             if known is None:
                 self._records.save(replace(state, loans=(*state.loans, loan)))

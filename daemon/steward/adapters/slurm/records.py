@@ -12,7 +12,7 @@ from steward.adapters.slurm.words import expand, expand_users
 from steward.model.deep import DEEP_PREFIX
 from steward.model.gres import parse_gres
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import ENDED, Job, JobState
 from steward.model.node import Node, NodeBase, Reason
 
 _NODE_BASES = {base.value: base for base in NodeBase}
@@ -27,8 +27,6 @@ _HIDDEN_BASE = {
     "RESV_DEL_HOLD": JobState.PENDING,
 }
 """The base state of each flag that 22.05 prints in its place."""
-OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
-"""The states of an ended job: only in these `end_time` is its end, and not that of its time limit."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
 _NODES_ASKED = re.compile(r"(?:^|,)node=([1-9][0-9]{0,8})(?:,|$)")
@@ -97,7 +95,7 @@ def job_of(line: str) -> Job:
         submitted=_seconds(of["submitted"]),
         eligible=_seconds(of["eligible"]),
         started=_seconds(of["started"]),
-        ended=_seconds(of["ended"]) if state in OVER else None,
+        ended=_seconds(of["ended"]) if state in ENDED else None,
         admin_comment=record_form.unescaped(of["admin_comment"]),
         qos=_interned(of["qos"]),
         time_limit_s=int(of["limit_minutes"]) * 60.0 if of["limit_minutes"] else None,

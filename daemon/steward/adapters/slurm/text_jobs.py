@@ -26,7 +26,7 @@ from steward.adapters.slurm import records
 from steward.adapters.slurm.text_nodes import Odd
 from steward.adapters.slurm.words import expand, expand_users
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import ENDED, Job
 from steward.ports import Retryable
 
 _PLAIN = (
@@ -204,7 +204,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         submitted=_time(of["submittime"]),
         eligible=_time(of["eligibletime"]),
         started=started,
-        ended=_time(of["endtime"]) if state in records.OVER else None,
+        ended=_time(of["endtime"]) if state in ENDED else None,
         preempted=_time(of["preempttime"]) if records.has_nodes(state, on) else None,
         time_limit_s=_limit(of["timelimit"]),
         priority=_number(of["prioritylong"]),

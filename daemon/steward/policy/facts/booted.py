@@ -6,6 +6,7 @@ with the boot, so the head remembers in which boot a script began.
 """
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from steward.model.ids import BootId, JobId, NodeName
 from steward.model.job import Job
@@ -38,15 +39,11 @@ RECENT_S = 600.0
 
 
 def jobs_on_booted_nodes(draft: Draft) -> frozenset[JobId]:
-    """Return the remembered jobs that Slurm shows on nodes of which another boot was found lately."""
+    """Return the remembered jobs that run on nodes of which another boot was found lately."""
     before = draft.nodes.unchanged
     boots = _boots(draft.nodes) if before is None else draft.ground.once(_boots, (before,), before)
-    since = draft.now - RECENT_S
-    if not boots or boots[0][0] < since:
-        return frozenset()
-    booted = {name for at, name in boots if at >= since}
-    jobs = draft.seen.jobs
-    return frozenset(id for id in draft.jobs if id in jobs and not booted.isdisjoint(jobs[id].nodes))
+    recent = takewhile(lambda one: one[0] >= draft.now - RECENT_S, boots)
+    return frozenset(id for _, node in recent for id in draft.overview.running_on.get(node, ()) if id in draft.jobs)
 
 
 def _boots(nodes: Mapping[NodeName, NodeMemory]) -> list[tuple[float, NodeName]]:
